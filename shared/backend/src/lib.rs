@@ -1,0 +1,27 @@
+//! What a backend is to Furlough: the roles that it may have, and what each verb can answer.
+//!
+//! ```text
+//! pass ──► Backend { list, inspect, Option<role>… } ──► a backend crate ──► engine, git, provider
+//!              ▲                                            ▲
+//!              └── capabilities() ──► lifecycle::plan       └── contract (feature `testing`)
+//! ```
+//!
+//! **Invariants.** A backend is built from typed values, so that a role which it doesn't implement
+//! can't be given to it (see [`Backend::builder`]); what it lacks can't be called. A verb's answer is an
+//! [`Outcome`]; an error means that it could not be asked. A failed listing is an error, never an
+//! empty page. No call refreshes the runtime's own activity, ours or the provider's.
+//!
+//! **Must never know**: policy, records, claims, or why it is asked.
+
+pub mod clock;
+pub mod outcome;
+pub mod role;
+pub mod typed;
+
+pub use clock::Clock;
+pub use outcome::{BackendError, ErrorKind, Outcome};
+pub use role::{
+    Archivable, Bounds, Deletable, Deleted, FileReclaimable, Inspectable, Listable, Page, PageToken, Probe, Probed,
+    Recoverable, Shed, Sighting, Suspendable, Target, Trashed,
+};
+pub use typed::{Backend, Builder};

@@ -1,0 +1,40 @@
+//! Furlough's words and its decisions, as pure values and functions.
+//!
+//! ```text
+//! Observation (a backend saw) ─┐
+//! Record (the ledger keeps)  ──┼─► Snapshot ─┐
+//! sweep, budgets, breakers   ──┘             ├─► plan(&Snapshot, &Policy, now) ─► Plan ─► report
+//! configuration ──────────────────► Policy ──┘
+//! ```
+//!
+//! **Invariants.** Nothing here reads a clock, a file, the environment or a network, and nothing is
+//! async: the time is an argument. [`plan`] is total: every runtime of a snapshot gets exactly one
+//! verdict, an act or a keep, each with its reason. Unknown is never idle. Blank, zero and absent are
+//! the safe side. The target of an act is the runtime of its evidence.
+//!
+//! **Must never know**: how a provider is called, how a record is stored, where a setting came from.
+//!
+//! **Why pure.** Every step of a reclaimer destroys something. A decision that is a value can be
+//! printed, tested, kept as a fixture and refused later, by people and by other processes.
+
+pub mod activity;
+pub mod id;
+pub mod observation;
+pub mod plan;
+pub mod policy;
+pub mod record;
+pub mod snapshot;
+pub mod state;
+pub mod time;
+pub mod verdict;
+
+pub use activity::{Activity, Busy, Signal, SignalSet};
+pub use id::{BackendName, IdError, RuntimeId};
+pub use observation::{Cannot, FileSizes, Loss, NativeDeadline, NativeEffect, NativeObserved, Observation, Ownership};
+pub use plan::{Headline, Item, Kept, Plan, Saves};
+pub use policy::{Policy, PolicyHash, Rules};
+pub use record::{Claim, Epoch, Incarnation, Record, Token};
+pub use snapshot::{Capabilities, Disk, Snapshot, Subject, Sweep, UnitSnapshot};
+pub use state::{Role, State, Survives, Tier};
+pub use time::Time;
+pub use verdict::{Action, Evidence, Reason, Verdict};

@@ -1,0 +1,104 @@
+//! All that a plan is made from, at one moment.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use serde::{Deserialize, Serialize};
+
+use crate::{BackendName, Observation, Record, RuntimeId, Survives, Time, policy::BudgetKind};
+
+/// What a backend's roles are, as data.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Capabilities {
+    /// Its runtimes run nothing of their own: their files at rest are all there is (a git worktree).
+    /// They have no suspended state; a deletion counts `idle.after + retention.suspended` from activity.
+    pub rests: bool,
+    /// It suspends, and this survives.
+    pub suspend: Option<Survives>,
+    /// It archives.
+    pub archive: bool,
+    /// It deletes.
+    pub delete: bool,
+    /// Its delete first saves what would be lost, verified, or refuses.
+    pub saves_first: bool,
+    /// It sheds files.
+    pub files: bool,
+    /// What it takes back for a while after a shed or a delete.
+    pub undo: bool,
+}
+
+/// The last complete sweep of a backend.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Sweep {
+    /// When.
+    pub at: Time,
+    /// How many runtimes of ours it saw.
+    pub count: u64,
+}
+
+/// A filesystem, in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Disk {
+    /// Its size.
+    pub total: u64,
+    /// In use.
+    pub used: u64,
+}
+
+/// One runtime: what the backend shows and what the ledger keeps. At least one of them is there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Subject {
+    /// Which.
+    pub id: RuntimeId,
+    /// `None`: not in the listing.
+    pub seen: Option<Box<Observation>>,
+    /// `None`: Furlough has no record yet.
+    pub record: Option<Box<Record>>,
+}
+
+/// How a listing went. A failed or partial one is never an empty one.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Listing {
+    /// It reached the end without an error.
+    pub complete: bool,
+    /// When it was begun.
+    pub at: Time,
+    /// What went wrong, for people.
+    pub error: Option<Arc<str>>,
+}
+
+/// One backend, at one moment.
+#[derive(Debug, Clone, PartialEq)]
+pub struct UnitSnapshot {
+    /// Which.
+    pub backend: BackendName,
+    /// What it can do.
+    pub can: Capabilities,
+    /// How its listing went.
+    pub listing: Listing,
+    /// The last complete sweep before this one.
+    pub last_sweep: Option<Sweep>,
+    /// The trailing mean of the share of heartbeat-fed records found silent, 0 to 1.
+    pub silent_mean: Option<f64>,
+    /// Somebody paused it.
+    pub paused: bool,
+    /// How much of each budget the present window has used. Missing or unreadable: all of it.
+    pub used: BTreeMap<BudgetKind, u64>,
+    /// Its filesystem, where it has one.
+    pub disk: Option<Disk>,
+    /// Sorted by id, each once: see [`UnitSnapshot::set_subjects`].
+    subjects: Vec<Subject>,
+}
+
+/// All that a plan is made from.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Snapshot {
+    /// One a backend, sorted by name.
+    pub units: Vec<UnitSnapshot>,
+}
+
+impl UnitSnapshot {
+    /// The runtimes, sorted by id, each once.
+    pub fn subjects(&self) -> &[Subject] {
+        &self.subjects
+    }
+}

@@ -1,0 +1,126 @@
+//! The house's walls: which crate may depend on which (DESIGN section 2), read from `cargo metadata`.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use cargo_metadata::{DependencyKind, Metadata, MetadataCommand};
+
+/// What each crate of ours may depend on, and no other crate of ours.
+const EDGES: &[(&str, &[&str])] = &[
+    ("lifecycle", &[]),
+    ("workspace", &[]),
+    ("telemetry", &[]),
+    ("embedded", &[]),
+    ("backend", &["lifecycle"]),
+    ("settings", &["lifecycle"]),
+    ("ledger", &["lifecycle", "workspace"]),
+    ("backend-docker", &["backend", "lifecycle"]),
+    ("backend-worktree", &["backend", "lifecycle"]),
+    ("backend-rest", &["backend", "lifecycle"]),
+    ("backend-modal", &["backend", "lifecycle"]),
+    ("pass", &["backend", "ledger", "lifecycle", "workspace"]),
+    (
+        "furlough",
+        &[
+            "backend",
+            "backend-docker",
+            "backend-modal",
+            "backend-rest",
+            "backend-worktree",
+            "embedded",
+            "ledger",
+            "lifecycle",
+            "pass",
+            "settings",
+            "telemetry",
+            "workspace",
+        ],
+    ),
+];
+
+/// What `lifecycle` must never reach, however far down: a runtime, a network, an SDK.
+const IMPURE: &[&str] = &[
+    "tokio",
+    "async-trait",
+    "futures",
+    "hyper",
+    "reqwest",
+    "axum",
+    "bollard",
+    "tonic",
+    "rusqlite",
+    "rustix",
+    "mio",
+    "socket2",
+];
+
+fn metadata() -> Metadata {
+    MetadataCommand::new().manifest_path(concat!(env!("CARGO_MANIFEST_DIR"), "/../Cargo.toml")).exec().unwrap()
+}
+
+fn ours(metadata: &Metadata) -> BTreeMap<String, BTreeSet<String>> {
+    let packages = metadata.workspace_packages();
+    let names: BTreeSet<_> = packages.iter().map(|package| package.name.to_string()).collect();
+    packages
+        .iter()
+        .map(|package| {
+            let edges = package.dependencies.iter().filter(|d| d.kind != DependencyKind::Development);
+            let edges = edges.map(|d| d.name.clone()).filter(|name| names.contains(name)).collect();
+            (package.name.to_string(), edges)
+        })
+        .collect()
+}
+
+#[test]
+fn every_edge_is_drawn_in_the_design() {
+    let allowed: BTreeMap<_, _> = EDGES.iter().copied().collect();
+    let mut undrawn = Vec::new();
+    for (package, edges) in ours(&metadata()) {
+        if package == "furlough-tests" {
+            continue;
+        }
+        match allowed.get(package.as_str()) {
+            None => undrawn.push(format!("{package} is in no row of EDGES")),
+            Some(allowed) => undrawn.extend(
+                edges
+                    .iter()
+                    .filter(|edge| !allowed.contains(&edge.as_str()))
+                    .map(|edge| format!("{package} -> {edge}")),
+            ),
+        }
+    }
+    assert_eq!(undrawn, Vec::<String>::new());
+}
+
+#[test]
+fn lifecycle_reaches_no_runtime_no_network_and_no_sdk() {
+    let metadata = metadata();
+    let resolve = metadata.resolve.as_ref().unwrap();
+    let names: BTreeMap<_, _> = metadata.packages.iter().map(|p| (&p.id, p.name.to_string())).collect();
+    let start = names.iter().find(|(_, name)| *name == "lifecycle").unwrap().0;
+    let mut reached = BTreeSet::new();
+    let mut queue = vec![*start];
+    while let Some(id) = queue.pop() {
+        let node = resolve.nodes.iter().find(|node| node.id == *id).unwrap();
+        let normal =
+            |dep: &&cargo_metadata::NodeDep| dep.dep_kinds.iter().any(|kind| kind.kind == DependencyKind::Normal);
+        for dep in node.deps.iter().filter(normal) {
+            if reached.insert(names[&dep.pkg].clone()) {
+                queue.push(&dep.pkg);
+            }
+        }
+    }
+    let impure: Vec<_> =
+        reached.iter().filter(|name| IMPURE.contains(&name.as_str()) || name.starts_with("aws-")).collect();
+    assert_eq!(impure, Vec::<&String>::new());
+    assert!(reached.contains("jiff"), "the walk must reach what is known to be there: {reached:?}");
+}
+
+#[test]
+fn no_folder_of_crates_is_nested() {
+    let root = metadata().workspace_root;
+    for package in metadata().workspace_packages() {
+        let folder = package.manifest_path.parent().unwrap().strip_prefix(&root).unwrap();
+        let depth = folder.components().count();
+        assert!(depth <= 2, "{folder} is nested deeper than the members glob sees");
+    }
+}
