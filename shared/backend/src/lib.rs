@@ -21,7 +21,8 @@ pub mod typed;
 pub use clock::Clock;
 pub use outcome::{BackendError, ErrorKind, Outcome};
 pub use role::{
-    Archivable, Bounds, Deletable, Deleted, FileReclaimable, Inspectable, Listable, Page, PageToken, Probe, Probed,
-    Recoverable, Shed, Sighting, Suspendable, Target, Trashed,
+    Archivable, Bounds, Command, Deletable, Deleted, Executable, FileReclaimable, Inspectable, Listable,
+    NativeLifecycle, NativeWanted, Output, Page, PageToken, Probe, Probed, Recoverable, Shed, Sighting, Suspendable,
+    Target, Trashed,
 };
 pub use typed::{Backend, Builder};

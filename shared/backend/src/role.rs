@@ -3,10 +3,12 @@
 //! Every verb takes a [`Target`] and does nothing (`Outcome::Moved`) when what it finds is another
 //! incarnation or state. It ends before `bounds.deadline`, or answers `Unknown`.
 
-use std::sync::Arc;
+use std::{fmt, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
-use lifecycle::{Busy, Incarnation, Observation, RuntimeId, State, Survives, Tier, Time, snapshot::Disk};
+use lifecycle::{
+    Busy, Incarnation, NativeObserved, Observation, RuntimeId, State, Survives, Tier, Time, snapshot::Disk,
+};
 
 use crate::{BackendError, Outcome};
 
@@ -179,4 +181,88 @@ pub trait Recoverable: Send + Sync {
     async fn undo(&self, entry: &str) -> Result<Outcome<Trashed>, BackendError>;
     /// Removes an entry for ever. Links are removed, never followed.
     async fn empty(&self, entry: &str) -> Result<Outcome, BackendError>;
+}
+
+/// The provider's own settings that a policy wants for one runtime. `None`: the provider does not do it by itself.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub struct NativeWanted {
+    /// Suspend by itself after this long without activity.
+    pub idle_suspend: Option<Duration>,
+    /// Archive by itself this long after a suspend.
+    pub archive: Option<Duration>,
+    /// Delete by itself this long after a suspend.
+    pub delete: Option<Duration>,
+}
+
+impl NativeWanted {
+    /// Whether the provider shows something else: the settings drifted, or were never written.
+    pub fn differs_from(&self, observed: &NativeObserved) -> bool {
+        (self.idle_suspend, self.archive, self.delete) != (observed.idle_suspend, observed.archive, observed.delete)
+    }
+}
+
+/// Reads and writes the provider's own timers.
+#[async_trait]
+pub trait NativeLifecycle: Send + Sync {
+    /// What the provider would hold if `wanted` were written: its own steps and bounds, never sooner than
+    /// wanted (a timer that it can't have so late is `None`). To be compared with what it shows, so that a
+    /// rounded value is no drift.
+    fn attainable(&self, wanted: NativeWanted) -> NativeWanted;
+    /// The settings as the provider shows them now.
+    async fn native(&self, target: &Target, bounds: Bounds) -> Result<Outcome<NativeObserved>, BackendError>;
+    /// Writes the settings without touching the runtime's activity. `AlreadyDone` when they stand so;
+    /// `Refused` when this runtime's can't be written. Done carries what stands now.
+    async fn set_native(
+        &self,
+        target: &Target,
+        wanted: NativeWanted,
+        bounds: Bounds,
+    ) -> Result<Outcome<NativeObserved>, BackendError>;
+}
+
+/// A command to run inside. Its arguments may hold secrets: they are in no `Debug`.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Command {
+    /// The program and its arguments; no shell.
+    pub argv: Vec<String>,
+    /// The working directory, absolute; `None`: the runtime's own.
+    pub cwd: Option<String>,
+    /// At most so many bytes of each of stdout and stderr are kept; the rest is read and dropped.
+    pub output_limit: usize,
+}
+
+impl fmt::Debug for Command {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Command")
+            .field("program", &self.argv.first())
+            .field("arguments", &self.argv.len().saturating_sub(1))
+            .field("output_limit", &self.output_limit)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What a command left.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Output {
+    /// Its exit code; 128 + n when signal n ended it.
+    pub code: i32,
+    /// The beginning of its standard output.
+    pub stdout: Vec<u8>,
+    /// The beginning of its standard error.
+    pub stderr: Vec<u8>,
+    /// Whether some output was dropped.
+    pub truncated: bool,
+}
+
+/// Runs a command inside.
+#[async_trait]
+pub trait Executable: Send + Sync {
+    /// Runs `command` to its end. Refreshes the runtime's activity where the provider counts it: read the
+    /// activity before. A command still running at the deadline is ended, and the answer is `Unknown`.
+    async fn execute(
+        &self,
+        target: &Target,
+        command: &Command,
+        bounds: Bounds,
+    ) -> Result<Outcome<Output>, BackendError>;
 }

@@ -4,7 +4,10 @@ use std::sync::Arc;
 
 use lifecycle::{BackendName, Capabilities};
 
-use crate::role::{Archivable, Deletable, FileReclaimable, Inspectable, Listable, Probed, Recoverable, Suspendable};
+use crate::role::{
+    Archivable, Deletable, Executable, FileReclaimable, Inspectable, Listable, NativeLifecycle, Probed, Recoverable,
+    Suspendable,
+};
 
 /// A configured backend with the roles that its type has.
 #[derive(Clone)]
@@ -31,6 +34,10 @@ pub struct Backend {
     pub files: Option<Arc<dyn FileReclaimable>>,
     /// Takes back.
     pub undo: Option<Arc<dyn Recoverable>>,
+    /// Reads and writes the provider's own timers.
+    pub native: Option<Arc<dyn NativeLifecycle>>,
+    /// Runs commands inside.
+    pub execute: Option<Arc<dyn Executable>>,
 }
 
 /// Gives a backend its roles, each only if its type implements it.
@@ -101,6 +108,8 @@ impl Backend {
             delete: None,
             files: None,
             undo: None,
+            native: None,
+            execute: None,
         };
         Builder { typed, backend }
     }
@@ -177,6 +186,24 @@ impl<B> Builder<B> {
         B: Recoverable + 'static,
     {
         self.backend.undo = Some(self.typed.clone());
+        self
+    }
+
+    /// It reads and writes the provider's own timers.
+    pub fn sets_native(mut self) -> Self
+    where
+        B: NativeLifecycle + 'static,
+    {
+        self.backend.native = Some(self.typed.clone());
+        self
+    }
+
+    /// It runs commands inside.
+    pub fn executes(mut self) -> Self
+    where
+        B: Executable + 'static,
+    {
+        self.backend.execute = Some(self.typed.clone());
         self
     }
 
