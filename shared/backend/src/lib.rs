@@ -14,6 +14,8 @@
 //! **Must never know**: policy, records, claims, or why it is asked.
 
 pub mod clock;
+#[cfg(feature = "testing")]
+pub mod fake;
 pub mod outcome;
 pub mod role;
 pub mod typed;

@@ -1,7 +1,8 @@
 //! The roles: what a backend may be able to do. Each implements those that it has and no other.
 //!
 //! Every verb takes a [`Target`] and does nothing (`Outcome::Moved`) when what it finds is another
-//! incarnation or state. It ends before `bounds.deadline`, or answers `Unknown`.
+//! incarnation or state. It ends before `bounds.deadline`, or answers `Unknown`. When the deadline has passed
+//! already, nothing is begun and the answer is the error of [`Bounds::left`]: `Unknown` is only for what was asked.
 
 use std::{fmt, sync::Arc, time::Duration};
 
@@ -10,7 +11,7 @@ use lifecycle::{
     Busy, Incarnation, NativeObserved, Observation, RuntimeId, State, Survives, Tier, Time, snapshot::Disk,
 };
 
-use crate::{BackendError, Outcome};
+use crate::{BackendError, ErrorKind, Outcome};
 
 /// What an act is aimed at: the runtime of its evidence, in the run and the state that were looked at.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -28,6 +29,19 @@ pub struct Target {
 pub struct Bounds {
     /// The call ends before this.
     pub deadline: Time,
+}
+
+impl Bounds {
+    /// How long a call that begins at `now` may take. Once nothing is left, an [`ErrorKind::Unreachable`] that
+    /// says so: the first thing that every verb asks for, so that none begins what it can't end in time.
+    pub fn left(self, now: Time) -> Result<Duration, BackendError> {
+        if now < self.deadline {
+            return Ok(self.deadline.since(now));
+        }
+        let late = now.since(self.deadline).as_millis();
+        let message = format!("the deadline had passed {late} ms before: nothing was begun");
+        Err(BackendError::new(ErrorKind::Unreachable, message))
+    }
 }
 
 /// Where the next page of a listing begins. Opaque.
