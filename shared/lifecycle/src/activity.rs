@@ -85,5 +85,17 @@ pub enum Busy {
     Unread,
 }
 
+impl Busy {
+    /// What two sources tell together: the one that keeps for longer. A missing answer stays missing.
+    #[must_use]
+    pub fn join(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::Unread, _) | (_, Self::Unread) => Self::Unread,
+            (Self::Until(one), Self::Until(other)) => Self::Until(one.max(other)),
+            (Self::No, busy) | (busy, Self::No) => busy,
+        }
+    }
+}
+
 /// The longest time for which `busy` vetoes without being renewed.
 pub const MAX_BUSY: std::time::Duration = std::time::Duration::from_hours(12);

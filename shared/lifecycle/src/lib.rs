@@ -18,7 +18,11 @@
 //! printed, tested, kept as a fixture and refused later, by people and by other processes.
 
 pub mod activity;
+pub mod arming;
+pub mod duration;
+pub mod explain;
 pub mod id;
+mod judge;
 pub mod observation;
 pub mod plan;
 pub mod policy;
@@ -29,12 +33,15 @@ pub mod time;
 pub mod verdict;
 
 pub use activity::{Activity, Busy, Signal, SignalSet};
+pub use arming::{Arming, arming};
+pub use explain::{Explanation, explain};
 pub use id::{BackendName, IdError, RuntimeId};
+pub use judge::Judge;
 pub use observation::{Cannot, FileSizes, Loss, NativeDeadline, NativeEffect, NativeObserved, Observation, Ownership};
-pub use plan::{Headline, Item, Kept, Plan, Saves};
+pub use plan::{Headline, Item, Kept, Plan, PlanError, PlanRefused, Saves, plan};
 pub use policy::{Policy, PolicyHash, Rules};
 pub use record::{Claim, Epoch, Incarnation, Record, Token};
-pub use snapshot::{Capabilities, Disk, Snapshot, Subject, Sweep, UnitSnapshot};
+pub use snapshot::{Capabilities, Disk, ProbeAnswer, Snapshot, SnapshotBuilder, Subject, Sweep, UnitSnapshot};
 pub use state::{Role, State, Survives, Tier};
 pub use time::Time;
 pub use verdict::{Action, Evidence, Reason, Verdict};

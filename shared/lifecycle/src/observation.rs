@@ -21,6 +21,16 @@ pub enum Ownership {
     Foreign,
 }
 
+impl std::fmt::Display for Ownership {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.pad(match self {
+            Self::Ours => "ours",
+            Self::Unlabelled => "unlabelled",
+            Self::Foreign => "foreign",
+        })
+    }
+}
+
 /// A role that this one runtime lacks although its backend has it, with the reason for people.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Cannot {

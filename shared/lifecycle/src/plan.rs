@@ -3,19 +3,30 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Action, BackendName, Evidence, PolicyHash, Reason, RuntimeId, State, Time,
+    Action, BackendName, Evidence, NativeDeadline, PolicyHash, Reason, RuntimeId, State, Time,
     policy::MicrosPerHour,
     record::{Epoch, Incarnation, Token},
     snapshot::Listing,
     verdict::Breaker,
 };
 
+mod breaker;
+mod budget;
+mod disk;
+mod file;
+mod make;
+
+pub use breaker::silent_share;
+pub use file::{PlanError, PlanRefused};
+pub use make::plan;
+
 /// The format of a plan file.
 pub const PLAN_VERSION: u32 = 1;
 
-/// What would be done now, why, and what is not touched and why not.
+/// What would be done now, why, and what is not touched and why not. As a file: [`Plan::to_json`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[must_use]
 pub struct Plan {
     /// [`PLAN_VERSION`].
     pub version: u32,
@@ -29,20 +40,24 @@ pub struct Plan {
     pub headline: Headline,
     /// One a backend.
     pub backends: Vec<BackendNote>,
-    /// What would be done, in order.
+    /// What would be done, in order: what can be taken back most easily first, then the longest idle, then by id.
     pub items: Vec<Item>,
     /// What would not, sorted by runtime.
     pub kept: Vec<Kept>,
+    /// In a file: names all of the above. Elsewhere absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub digest: Option<String>,
 }
 
 /// What a plan opens with.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Headline {
     /// Runtimes of ours.
     pub runtimes: u64,
-    /// Those that are idle past their policy's limit.
+    /// Those that run, and are idle past their policy's limit, whatever keeps them.
     pub idle: u64,
-    /// Hours for which those have been idle, together.
+    /// Hours for which those have been idle, together, to a hundredth.
     pub idle_hours: f64,
     /// What those hours cost, in millionths of a currency unit.
     pub idle_cost_micros: u64,
@@ -52,6 +67,7 @@ pub struct Headline {
 
 /// What one item, or all of them, saves.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Saves {
     /// Millionths of a currency unit per hour.
     pub micros_per_hour: MicrosPerHour,
@@ -61,17 +77,20 @@ pub struct Saves {
 
 /// What a plan says of a backend as a whole.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct BackendNote {
     /// Which.
     pub backend: BackendName,
     /// How its listing went.
     pub listing: Listing,
-    /// Runtimes of ours, of others, and unlabelled.
+    /// Runtimes of ours that were seen.
     pub ours: u64,
     /// Somebody else's.
     pub foreign: u64,
     /// Look like an agent's, but not in the scope.
     pub unlabelled: u64,
+    /// The share of heartbeat-fed records found silent, 0 to 1, to a millionth; `None`: there are none.
+    pub silent_share: Option<f64>,
     /// Why it only reports, if it does.
     pub breaker: Option<Breaker>,
     /// Somebody paused it.
@@ -100,6 +119,9 @@ pub struct Item {
     pub state: State,
     /// What it saves.
     pub saves: Saves,
+    /// What the provider will do with it by itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub native_deadline: Option<NativeDeadline>,
 }
 
 /// One runtime that is not touched.
@@ -112,4 +134,7 @@ pub struct Kept {
     pub reason: Reason,
     /// When that could first change by time alone; `None`: not by time alone.
     pub next_check: Option<Time>,
+    /// What the provider will do with it by itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub native_deadline: Option<NativeDeadline>,
 }

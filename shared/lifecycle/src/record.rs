@@ -123,6 +123,16 @@ impl Hold {
     }
 }
 
+impl fmt::Display for Hold {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Until(until) => write!(f, "until {until}"),
+            Self::Forever => f.write_str("until released"),
+            Self::Unreadable => f.write_str("that can't be read"),
+        }
+    }
+}
+
 impl Record {
     /// How long after `idle_from` this record comes due, if ever by idleness.
     pub fn idle(&self) -> Option<Duration> {

@@ -4,10 +4,15 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use serde::{Deserialize, Serialize};
 
-use crate::{BackendName, Observation, Record, RuntimeId, Survives, Time, policy::BudgetKind};
+use crate::{BackendName, Busy, Observation, Record, RuntimeId, Survives, Time, policy::BudgetKind};
+
+mod builder;
+
+pub use builder::SnapshotBuilder;
 
 /// What a backend's roles are, as data.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(clippy::struct_excessive_bools, reason = "each says whether one role is there; none is a parameter")]
 pub struct Capabilities {
     /// Its runtimes run nothing of their own: their files at rest are all there is (a git worktree).
     /// They have no suspended state; a deletion counts `idle.after + retention.suspended` from activity.
@@ -53,6 +58,25 @@ pub struct Subject {
     pub seen: Option<Box<Observation>>,
     /// `None`: Furlough has no record yet.
     pub record: Option<Box<Record>>,
+    /// `None`: the agent server inside was not asked.
+    pub probe: Option<ProbeAnswer>,
+}
+
+/// What the agent server inside answered when it was asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ProbeAnswer {
+    /// The newest activity that it proves; `None`: it proves none.
+    pub last_active: Option<Time>,
+    /// Whether work is under way. [`Busy::Unread`]: no answer came.
+    pub busy: Busy,
+}
+
+impl ProbeAnswer {
+    /// What two answers tell together: the later activity, the stronger veto.
+    #[must_use]
+    pub fn join(self, other: Self) -> Self {
+        Self { last_active: self.last_active.max(other.last_active), busy: self.busy.join(other.busy) }
+    }
 }
 
 /// How a listing went. A failed or partial one is never an empty one.
@@ -97,6 +121,33 @@ pub struct Snapshot {
 }
 
 impl UnitSnapshot {
+    /// An empty inventory, of which nothing else is known: no sweep, every budget used, no disk.
+    pub fn new(backend: BackendName, can: Capabilities, listing: Listing) -> Self {
+        Self {
+            backend,
+            can,
+            listing,
+            last_sweep: None,
+            silent_mean: None,
+            paused: false,
+            used: BTreeMap::new(),
+            disk: None,
+            subjects: Vec::new(),
+        }
+    }
+
+    /// Replaces the runtimes, in any order. Rows of one runtime are merged: the safer observation, the
+    /// newer record.
+    pub fn set_subjects(&mut self, subjects: Vec<Subject>) {
+        self.subjects = builder::merged(subjects);
+    }
+
+    /// The runtime `id`, if it is in it.
+    pub fn subject(&self, id: &RuntimeId) -> Option<&Subject> {
+        let at = self.subjects.binary_search_by(|subject| subject.id.cmp(id)).ok()?;
+        self.subjects.get(at)
+    }
+
     /// The runtimes, sorted by id, each once.
     pub fn subjects(&self) -> &[Subject] {
         &self.subjects

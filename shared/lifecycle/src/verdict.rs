@@ -4,6 +4,8 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use serde::{Deserialize, Serialize};
 
+mod sentence;
+
 use crate::{Role, Signal, State, Tier, Time, policy::BudgetKind};
 
 /// What a pass can do with a runtime.
@@ -60,22 +62,25 @@ impl fmt::Display for Action {
 
 /// Why a runtime is acted on, or kept. JSON: `{"code": "idle", …}`; `Display` is the sentence.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "code", rename_all = "snake_case")]
+#[serde(tag = "code", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Reason {
     // Reasons to act.
     /// No activity for longer than the policy's limit.
     Idle {
         /// `idle.after` as it applied.
+        #[serde(with = "crate::duration::text")]
         after: Duration,
     },
     /// Never seen active since first seen.
     NeverActive {
         /// `unknown.after`.
+        #[serde(with = "crate::duration::text")]
         after: Duration,
     },
     /// It has run for longer than `lifetime.max`.
     Lifetime {
         /// `lifetime.max`.
+        #[serde(with = "crate::duration::text")]
         max: Duration,
     },
     /// It has been in this stage for longer than its retention.
@@ -83,11 +88,13 @@ pub enum Reason {
         /// The stage.
         stage: State,
         /// Its retention.
+        #[serde(with = "crate::duration::text")]
         keep: Duration,
     },
     /// A tier of its files is older than the policy keeps it.
     TierAge {
         /// The policy's limit.
+        #[serde(with = "crate::duration::text")]
         after: Duration,
     },
     /// The disk is over budget, and this is the longest idle.
@@ -213,10 +220,12 @@ pub enum Breaker {
 
 /// What a verdict to act rests on. Its runtime is the target of the act.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Evidence {
     /// The one clock.
     pub idle_from: Time,
     /// How long ago that was when the plan was made.
+    #[serde(with = "crate::duration::text")]
     pub idle: Duration,
     /// The newest known activity. `None`: never seen active.
     pub last_active: Option<Time>,
@@ -235,7 +244,8 @@ pub struct Evidence {
 }
 
 /// What is done with one runtime.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Verdict {
     /// Nothing, for a reason, until then.
     Keep(Reason, Option<Time>),
