@@ -1,0 +1,134 @@
+//! What all verbs share: the look just before the act, and how much time is left for it.
+
+use std::{sync::Arc, time::Duration};
+
+use backend::{BackendError, Bounds, ErrorKind, Outcome, Target};
+use lifecycle::{Incarnation, Ownership, RuntimeId, State, Time};
+
+use crate::{
+    Docker,
+    engine::{ASK, Failure},
+    observe::{Status, is_full_id},
+    wire::Inspected,
+};
+
+/// How long measuring a container's disk may take before it is left unmeasured: the engine walks its layer.
+const MEASURE: Duration = Duration::from_secs(20);
+
+/// A container as it was found, of the scope and in a known state.
+pub(crate) struct Found {
+    pub(crate) raw: Inspected,
+    pub(crate) status: Status,
+}
+
+/// Why there is nothing to act on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Miss {
+    Gone,
+    Moved { incarnation: Incarnation, state: State },
+    Refused(Arc<str>),
+}
+
+impl Miss {
+    pub(crate) fn outcome<T>(self) -> Outcome<T> {
+        match self {
+            Self::Gone => Outcome::Gone,
+            Self::Moved { incarnation, state } => Outcome::Moved { incarnation, state },
+            Self::Refused(why) => Outcome::Refused(why),
+        }
+    }
+}
+
+impl Found {
+    pub(crate) fn state(&self) -> State {
+        self.status.state()
+    }
+
+    /// Whether this is the run that the target was looked at in.
+    pub(crate) fn same_run(&self, target: &Target) -> bool {
+        self.raw.incarnation() == target.incarnation
+    }
+
+    /// It is not what was aimed at.
+    pub(crate) fn moved(&self) -> Miss {
+        Miss::Moved { incarnation: self.raw.incarnation(), state: self.state() }
+    }
+
+    /// The run and the state of the target, or what is there instead.
+    pub(crate) fn aimed(self, target: &Target) -> Result<Self, Miss> {
+        if self.same_run(target) && self.state() == target.state { Ok(self) } else { Err(self.moved()) }
+    }
+}
+
+/// Whether a look also measures the container's disk, which makes the engine walk it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Look {
+    Quick,
+    Measured,
+}
+
+impl Docker {
+    /// Looks at one container. `Ok(None)`: the engine says that there is none.
+    pub(crate) async fn look(&self, id: &RuntimeId, look: Look, within: Duration) -> Result<Option<Inspected>, Failure> {
+        let Some(container) = self.container(id) else { return Ok(None) };
+        let quick = format!("/containers/{container}/json");
+        let answer = match look {
+            Look::Quick => self.engine.get(&quick, within.min(ASK)).await,
+            Look::Measured => match self.engine.get(&format!("{quick}?size=true"), within.min(MEASURE)).await {
+                Err(Failure::NoAnswer(_)) => self.engine.get(&quick, within.min(ASK)).await,
+                answer => answer,
+            },
+        };
+        match answer {
+            // The engine also takes names and the beginning of an id.
+            Ok(Inspected { id, .. }) if id != container => Ok(None),
+            Ok(inspected) => Ok(Some(inspected)),
+            Err(failure) if failure.is_not_there() => Ok(None),
+            Err(failure) => Err(failure),
+        }
+    }
+
+    /// The container's id, where this runtime can be one of this backend's.
+    pub(crate) fn container(&self, id: &RuntimeId) -> Option<String> {
+        let text = String::from_utf8(id.provider_id()).ok()?;
+        (id.backend() == &self.options.name && is_full_id(&text)).then_some(text)
+    }
+
+    /// Looks for the target and refuses what is not ours: the last check before each act.
+    pub(crate) async fn find(
+        &self,
+        target: &Target,
+        look: Look,
+        within: Duration,
+    ) -> Result<Result<Found, Miss>, BackendError> {
+        let Some(raw) = self.look(&target.id, look, within).await? else { return Ok(Err(Miss::Gone)) };
+        let labels = &raw.config.labels;
+        if self.options.scope.ownership(self.options.openhands, raw.bare_name(), labels) != Ownership::Ours {
+            let why = format!("container `{}` is not in the scope of backend `{}`", raw.bare_name(), self.options.name);
+            return Ok(Err(Miss::Refused(why.into())));
+        }
+        let Some(status) = Status::parse(&raw.state.status) else {
+            let why = format!("container `{}` is in a state that this version does not know", raw.bare_name());
+            return Ok(Err(Miss::Refused(why.into())));
+        };
+        Ok(Ok(Found { raw, status }))
+    }
+
+    /// The time now.
+    pub(crate) fn now(&self) -> Time {
+        self.options.clock.now()
+    }
+
+    /// What is left until the deadline, when that is at least `needed`.
+    pub(crate) fn time_for(&self, what: &str, needed: Duration, bounds: Bounds) -> Result<Duration, BackendError> {
+        let left = bounds.deadline.since(self.now());
+        if left < needed {
+            let (needed, left) = (needed.as_secs(), left.as_secs());
+            return Err(BackendError::new(
+                ErrorKind::Local,
+                format!("{what} can take {needed} s and {left} s are left before the deadline: not begun"),
+            ));
+        }
+        Ok(left)
+    }
+}
