@@ -1,0 +1,201 @@
+//! `[[backend]]`.
+
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use lifecycle::{BackendName, policy::Prices};
+
+use super::{SECOND, Surroundings, between, twice};
+use crate::{
+    BackendSettings, Docker, Kind, Repository, Scope, Worktree,
+    detect::DOCKER_SOCKET,
+    file::{BackendTable, DockerTable, List, PriceTable, RepositoryTable, ScopeTable, WorktreeTable},
+    log::{Log, Problem, shown},
+    read::At,
+    scalar::{PathText, Rate, Text},
+};
+
+/// So many calls to git and the disk.
+const WORKTREE_RATE: crate::Rate = crate::Rate::per_second(100);
+/// So many calls to an engine on the same machine.
+const DOCKER_RATE: crate::Rate = crate::Rate::per_second(20);
+/// What an agent server needs to stop with a tool running, with room (facts: 12 s for a 12 s tool).
+const STOP_GRACE: Duration = Duration::from_mins(1);
+
+/// A backend, with what the policy needs of it.
+pub(super) struct Checked {
+    pub(super) settings: BackendSettings,
+    pub(super) prices: Prices,
+}
+
+pub(super) fn all(tables: Option<At<List<BackendTable>>>, around: &Surroundings, log: &mut Log<'_>) -> Vec<Checked> {
+    let mut backends: Vec<Checked> = Vec::new();
+    for At { value: table, span, path } in tables.into_iter().flat_map(|list| list.value) {
+        let at = At { value: (), span, path };
+        let checked = match table {
+            BackendTable::Worktree(table) => worktree(*table, &at, around, log),
+            BackendTable::Docker(table) => docker(*table, &at, around, log),
+        };
+        let Some(checked) = checked else { continue };
+        alone(&checked.settings, &at, &backends, log);
+        backends.push(checked);
+    }
+    backends
+}
+
+fn name(name: Option<At<Text>>, log: &mut Log<'_>) -> Option<BackendName> {
+    let At { value, span, path } = name?;
+    let wrong = |error: lifecycle::IdError| log.error(&path, &span, Problem::new(error.to_string()));
+    BackendName::new(&value.0).map_err(wrong).ok()
+}
+
+fn prices(table: Option<At<PriceTable>>) -> Prices {
+    let table = table.map(|table| table.value).unwrap_or_default();
+    let micros = |price: Option<At<crate::scalar::Price>>| price.map_or(0, |price| price.value.0);
+    Prices { running: micros(table.running), suspended: micros(table.suspended) }
+}
+
+fn rate(rate: Option<At<Rate>>, absent: crate::Rate) -> crate::Rate {
+    rate.map_or(absent, |rate| rate.value.0)
+}
+
+fn worktree(table: WorktreeTable, at: &At<()>, around: &Surroundings, log: &mut Log<'_>) -> Option<Checked> {
+    let nowhere = table.root.is_none() && table.repositories.as_ref().is_none_or(|list| list.value.is_empty());
+    if nowhere {
+        let problem = Problem::new("neither `root` nor `repositories`: there is nowhere to look");
+        log.error(&at.path, &at.span, problem.wanting("`root`, `repositories` or both"));
+    }
+    let root = table.root.and_then(|root| located(root, around, log));
+    let conversations = table.conversations.and_then(|path| located(path, around, log));
+    let repositories = repositories(table.repositories, around, log);
+    let kind = Kind::Worktree(Worktree { root, conversations, repositories });
+    let settings = BackendSettings { name: name(table.name, log)?, rate: rate(table.rate, WORKTREE_RATE), kind };
+    Some(Checked { settings, prices: prices(table.price) })
+}
+
+fn repositories(list: Option<At<List<RepositoryTable>>>, around: &Surroundings, log: &mut Log<'_>) -> Vec<Repository> {
+    let mut known: Vec<Repository> = Vec::new();
+    for At { value: table, span, path } in list.into_iter().flat_map(|list| list.value) {
+        let Some(place) = located(table.path, around, log) else { continue };
+        let own = || place.file_name().map(|name| name.to_string_lossy().into_owned());
+        let Some(name) = table.name.map(|name| name.value.0).or_else(own) else {
+            log.error(
+                &path,
+                &span,
+                Problem::new("the path has no last part to be its name; name it: `{ name, path }`"),
+            );
+            continue;
+        };
+        if known.iter().any(|other| other.name == name) {
+            let mut problem = twice("repository", &name);
+            problem.expected = Some("a name of its own: `{ name = \"…\", path = \"…\" }`".to_owned());
+            log.error(&path, &span, problem);
+        } else if known.iter().any(|other| other.path == place) {
+            log.error(&path, &span, Problem::new(format!("{} stands twice", shown(&place.to_string_lossy()))));
+        }
+        known.push(Repository { name, path: place });
+    }
+    known
+}
+
+/// A path in its surroundings. `/` is refused: everything is below it.
+fn located(at: At<PathText>, around: &Surroundings, log: &mut Log<'_>) -> Option<PathBuf> {
+    let At { value: PathText(path), span, path: key } = at;
+    let home = around.home.as_deref();
+    let path = match (path.strip_prefix("~"), home) {
+        (Ok(below), Some(home)) => home.join(below),
+        (Ok(_), None) if around.folder.is_some() => {
+            log.error(&key, &span, Problem::new("`~` is unknown here: HOME is not set; write the whole path"));
+            return None;
+        }
+        _ => path,
+    };
+    let path = around.folder.as_ref().map_or(path.clone(), |folder| folder.join(path));
+    // Also drops `.` and doubled or trailing slashes, so that equal places have equal paths.
+    let path: PathBuf = path.components().collect();
+    if path == Path::new("/") {
+        log.error(&key, &span, Problem::new("`/` holds the whole machine; name the folder that holds the worktrees"));
+        return None;
+    }
+    Some(path)
+}
+
+fn docker(table: DockerTable, at: &At<()>, around: &Surroundings, log: &mut Log<'_>) -> Option<Checked> {
+    let scope_place = table
+        .scope
+        .as_ref()
+        .map_or_else(|| at.clone(), |scope| At { value: (), span: scope.span.clone(), path: scope.path.clone() });
+    let scope = scope(table.scope.map(|scope| scope.value).unwrap_or_default());
+    let openhands = table.openhands.is_some_and(|flag| flag.value.0);
+    if scope.is_empty() && !openhands {
+        let problem = "no `scope` and not `openhands = true`: no container is ours, all are only reported";
+        log.warn(&scope_place.path, &scope_place.span, Problem::new(problem));
+    }
+    let host = match table.host {
+        Some(At { value: Text(host), span, path }) => {
+            if host.strip_prefix("unix:///").is_none_or(str::is_empty) {
+                let problem = Problem::text("not a socket", &host, "the engine's socket, `unix:///PATH`");
+                log.error(&path, &span, problem);
+            }
+            host
+        }
+        None => default_host(around, at, log),
+    };
+    let stop_grace = between(table.stop_grace, STOP_GRACE, SECOND..=Duration::from_mins(30), log);
+    let kind = Kind::Docker(Docker { host, scope, openhands, stop_grace });
+    let settings = BackendSettings { name: name(table.name, log)?, rate: rate(table.rate, DOCKER_RATE), kind };
+    Some(Checked { settings, prices: prices(table.price) })
+}
+
+fn default_host(around: &Surroundings, at: &At<()>, log: &mut Log<'_>) -> String {
+    let host = around.docker_host.clone().unwrap_or_else(|| format!("unix://{DOCKER_SOCKET}"));
+    if !host.starts_with("unix:///") {
+        let problem = format!("DOCKER_HOST is {}, and only sockets are spoken to; name one as `host`", shown(&host));
+        log.error(&at.path, &at.span, Problem::new(problem).wanting("`unix:///PATH`"));
+    }
+    host
+}
+
+fn scope(table: ScopeTable) -> Scope {
+    let labels = table.labels.into_iter().flat_map(|labels| labels.value);
+    let names = table.names.into_iter().flat_map(|names| names.value);
+    Scope {
+        labels: labels.map(|(key, value)| (key, value.value.0)).collect::<BTreeMap<_, _>>(),
+        names: names.map(|name| name.value.0).collect(),
+    }
+}
+
+/// One runtime in two backends would have two records, and two hands on it.
+fn alone(new: &BackendSettings, at: &At<()>, others: &[Checked], log: &mut Log<'_>) {
+    for other in others.iter().map(|other| &other.settings) {
+        if other.name == new.name {
+            log.error(&format!("{}.name", at.path), &at.span, twice("backend", new.name.as_str()));
+        }
+        match (&new.kind, &other.kind) {
+            (Kind::Worktree(new), Kind::Worktree(old)) => {
+                for place in shared_places(new, old) {
+                    let problem = format!("{} is in backend `{}` already", shown(&place.to_string_lossy()), other.name);
+                    log.error(&at.path, &at.span, Problem::new(problem));
+                }
+            }
+            (Kind::Docker(new), Kind::Docker(old)) if new.host == old.host => {
+                let problem =
+                    format!("backend `{}` has the same engine; make sure that no container is in both", other.name);
+                log.warn(&at.path, &at.span, Problem::new(problem));
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Roots of which one holds the other, and repositories that are in both.
+fn shared_places<'a>(new: &'a Worktree, old: &'a Worktree) -> Vec<&'a Path> {
+    let roots = new.root.as_deref().zip(old.root.as_deref());
+    let nested = roots.filter(|(new, old)| new.starts_with(old) || old.starts_with(new)).map(|(new, _)| new);
+    let both =
+        new.repositories.iter().filter(|repository| old.repositories.iter().any(|other| other.path == repository.path));
+    nested.into_iter().chain(both.map(|repository| repository.path.as_path())).collect()
+}

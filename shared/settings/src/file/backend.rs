@@ -1,0 +1,201 @@
+//! `[[backend]]`: each kind has its own keys.
+
+use serde_json::{Value, json};
+use toml::de::DeValue;
+
+use crate::{
+    file::{Labels, List},
+    log::{Log, Problem},
+    nearest::nearest,
+    read::{At, Node, Read, Scalar, as_table, at, join, listed, table},
+    scalar::{Flag, PathText, Period, Price, Rate, Text, text},
+};
+
+/// What this version has.
+const KINDS: [&str; 2] = ["worktree", "docker"];
+/// What the design names and this version does not have.
+const LATER: [&str; 5] = ["daytona", "e2b", "modal", "cloudflare", "openhands"];
+
+/// One `[[backend]]`.
+#[derive(Debug)]
+pub(crate) enum BackendTable {
+    /// `kind = "worktree"`
+    Worktree(Box<WorktreeTable>),
+    /// `kind = "docker"`
+    Docker(Box<DockerTable>),
+}
+
+table! {
+    /// Git worktrees.
+    WorktreeTable {
+        /// Its name in ids, policies and reports: `[A-Za-z0-9._~-]{1,128}`.
+        name: Text = required,
+        /// A folder as OpenHands makes it: `ROOT/CONVERSATION/REPOSITORY`.
+        root: PathText,
+        /// OpenHands' `conversations` folder, which tells activity and sharers.
+        conversations: PathText,
+        /// Repositories whose worktrees are managed too: a path, or `{ name, path }`.
+        repositories: List<RepositoryTable>,
+        /// At most so many calls. Default `100/s`.
+        rate: Rate,
+        /// What one costs.
+        price: PriceTable,
+    }
+    unkept {
+        /// What it is.
+        kind: Worktree = required,
+    }
+}
+
+table! {
+    /// Containers of one Docker engine, or of podman's compatible API.
+    DockerTable {
+        /// Its name in ids, policies and reports: `[A-Za-z0-9._~-]{1,128}`.
+        name: Text = required,
+        /// The engine, `unix:///PATH`. Default: DOCKER_HOST, else `unix:///var/run/docker.sock`.
+        host: Text,
+        /// Which containers are ours. None: they are only reported.
+        scope: ScopeTable,
+        /// OpenHands' containers, known by their names and labels, are ours too. Default false.
+        openhands: Flag,
+        /// A stop waits this long before it kills. Default `60s`.
+        stop_grace: Period,
+        /// At most so many calls. Default `20/s`.
+        rate: Rate,
+        /// What one costs.
+        price: PriceTable,
+    }
+    unkept {
+        /// What it is.
+        kind: Docker = required,
+    }
+}
+
+table! {
+    /// A repository with a name of its own.
+    NamedRepository {
+        /// Its name in ids. Default: the last part of the path.
+        name: Text,
+        /// Where it is.
+        path: PathText = required,
+    }
+}
+
+table! {
+    /// What an hour costs.
+    PriceTable {
+        /// While running.
+        running: Price,
+        /// While suspended.
+        suspended: Price,
+    }
+}
+
+table! {
+    /// Which containers are ours.
+    ScopeTable {
+        /// Labels that must all be there, with exactly these values.
+        labels: Labels,
+        /// Or the name begins with one of these.
+        names: List<Text>,
+    }
+}
+
+/// A repository: its path, or a table.
+#[derive(Debug)]
+pub(crate) struct RepositoryTable {
+    pub(crate) name: Option<At<Text>>,
+    pub(crate) path: At<PathText>,
+}
+
+impl Read for RepositoryTable {
+    fn read(node: &Node<'_>, log: &mut Log<'_>) -> Option<Self> {
+        if matches!(node.value, DeValue::Table(_)) {
+            let named = NamedRepository::read(node, log)?;
+            return Some(Self { name: named.name, path: named.path? });
+        }
+        Some(Self { name: None, path: at(node, log)? })
+    }
+
+    fn schema() -> Value {
+        json!({ "anyOf": [<PathText as Read>::schema(), NamedRepository::schema()] })
+    }
+
+    fn keys(prefix: &str, out: &mut Vec<String>) {
+        out.push(prefix.to_owned());
+        NamedRepository::keys(prefix, out);
+    }
+}
+
+impl Read for BackendTable {
+    fn read(node: &Node<'_>, log: &mut Log<'_>) -> Option<Self> {
+        let table = as_table(node, log)?;
+        let path = join(&node.path, "kind");
+        let Some(kind) = table.get("kind") else {
+            log.error(&path, &node.span, Problem::new("`kind` is missing").wanting(expected_kinds()));
+            return None;
+        };
+        match text(kind.get_ref(), &expected_kinds()) {
+            Ok("worktree") => WorktreeTable::read(node, log).map(|table| Self::Worktree(Box::new(table))),
+            Ok("docker") => DockerTable::read(node, log).map(|table| Self::Docker(Box::new(table))),
+            Ok(kind_name) => {
+                log.error(&path, &kind.span(), unknown_kind(kind_name));
+                None
+            }
+            Err(problem) => {
+                log.error(&path, &kind.span(), problem);
+                None
+            }
+        }
+    }
+
+    fn schema() -> Value {
+        json!({ "oneOf": [WorktreeTable::schema(), DockerTable::schema()] })
+    }
+
+    fn keys(prefix: &str, out: &mut Vec<String>) {
+        WorktreeTable::keys(prefix, out);
+        let mut docker = Vec::new();
+        DockerTable::keys(prefix, &mut docker);
+        docker.retain(|key| !out.contains(key));
+        out.append(&mut docker);
+    }
+}
+
+fn expected_kinds() -> String {
+    format!("one of {}", listed(&KINDS))
+}
+
+/// What is said of a kind that the design names and this version lacks.
+pub(crate) fn not_here(kind: &str) -> String {
+    format!("backend kind `{kind}` is not in this version; it has: {}", KINDS.join(", "))
+}
+
+fn unknown_kind(kind: &str) -> Problem {
+    if LATER.contains(&kind) {
+        return Problem::new(not_here(kind)).having(format!("`{kind}`")).wanting(expected_kinds());
+    }
+    Problem::text("no such backend kind", kind, &expected_kinds()).meant(nearest(kind, KINDS))
+}
+
+macro_rules! kind {
+    ($name:ident, $word:literal) => {
+        /// The word that chose the table.
+        #[derive(Debug)]
+        pub(crate) struct $name;
+
+        impl Scalar for $name {
+            const EXPECTED: &'static str = concat!("`", $word, "`");
+
+            fn parse(_: &DeValue<'_>) -> Result<Self, Problem> {
+                Ok(Self)
+            }
+
+            fn schema() -> Value {
+                json!({ "const": $word })
+            }
+        }
+    };
+}
+kind!(Worktree, "worktree");
+kind!(Docker, "docker");

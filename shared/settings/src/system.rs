@@ -1,0 +1,127 @@
+//! The one room that reads the clock, the environment and randomness. Everything else takes them as
+//! arguments, so that a simulation can hand in its own.
+//!
+//! The variables are those of [`Variable`]; nothing else is read, but for the ones that the
+//! configuration itself names (`notify.secret.env`), which [`secret`] reads.
+
+use std::{
+    collections::hash_map::RandomState,
+    hash::BuildHasher,
+    path::PathBuf,
+    time::{SystemTime, UNIX_EPOCH},
+};
+
+use lifecycle::Time;
+
+use crate::{Secret, SecretSource, SettingsError};
+
+macro_rules! variables {
+    ($( $variant:ident = $name:literal : $meaning:literal ),* $(,)?) => {
+        /// Every environment variable that Furlough reads.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub enum Variable {
+            $( #[doc = concat!("`", $name, "`: ", $meaning)] $variant, )*
+        }
+
+        impl Variable {
+            /// Its name.
+            pub const fn name(self) -> &'static str {
+                match self { $( Self::$variant => $name, )* }
+            }
+
+            /// What it does.
+            pub const fn meaning(self) -> &'static str {
+                match self { $( Self::$variant => $meaning, )* }
+            }
+        }
+
+        /// Every environment variable that Furlough reads.
+        pub const VARIABLES: &[Variable] = &[ $( Variable::$variant ),* ];
+    };
+}
+
+variables! {
+    Config = "FURLOUGH_CONFIG": "the configuration, where `--config` is not given",
+    Data = "FURLOUGH_DATA": "the folder of records; default: `furlough` in XDG_DATA_HOME",
+    Log = "FURLOUGH_LOG": "what is logged: `warn`, `info`, `debug`, `pass=debug,warn`",
+    NoColor = "NO_COLOR": "set to anything: no colours",
+    Term = "TERM": "`dumb`: no colours",
+    WorktreeRoot = "OH_CONVERSATION_WORKTREE_ROOT": "where OpenHands puts worktrees, where there is no configuration",
+    Conversations = "OH_CONVERSATIONS_PATH": "where OpenHands puts conversations, where there is no configuration",
+    DockerHost = "DOCKER_HOST": "the Docker engine, where the configuration names none",
+    DataHome = "XDG_DATA_HOME": "the parent of the folder of records; default: `~/.local/share`",
+    Home = "HOME": "what `~` is",
+    User = "USER": "who holds, releases and pauses, in the history",
+    LogName = "LOGNAME": "the same, where USER is not set",
+}
+
+/// The time, in whole milliseconds.
+#[expect(clippy::disallowed_methods, reason = "the one clock")]
+pub fn now() -> Time {
+    // A clock that stands before 1970 is broken: then everything is in the future, and nothing is idle.
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Time::from_millis(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+}
+
+/// A name that no other process and no other call has: 32 hex digits. Unique, not secret.
+pub fn unique() -> String {
+    // The standard library seeds each of them from the system's randomness.
+    let half = || RandomState::new().hash_one((std::process::id(), now()));
+    format!("{:016x}{:016x}", half(), half())
+}
+
+/// The value of `variable`. Empty is not set.
+pub fn env(variable: Variable) -> Result<Option<String>, SettingsError> {
+    named(variable.name())
+}
+
+#[expect(clippy::disallowed_methods, reason = "the one reader of the environment")]
+fn named(name: &str) -> Result<Option<String>, SettingsError> {
+    match std::env::var(name) {
+        Ok(value) => Ok((!value.is_empty()).then_some(value)),
+        Err(std::env::VarError::NotPresent) => Ok(None),
+        Err(std::env::VarError::NotUnicode(_)) => Err(SettingsError::Variable { name: name.to_owned() }),
+    }
+}
+
+/// The value of `variable` as a path, which need not be UTF-8. Empty is not set.
+#[expect(clippy::disallowed_methods, reason = "the one reader of the environment")]
+pub fn env_path(variable: Variable) -> Option<PathBuf> {
+    std::env::var_os(variable.name()).filter(|value| !value.is_empty()).map(PathBuf::from)
+}
+
+/// Reads a secret. Missing or blank is an error that names where it should be, never an empty secret.
+pub fn secret(source: &SecretSource) -> Result<Secret, SettingsError> {
+    let SecretSource::Env(name) = source;
+    named(name)?.and_then(Secret::new).ok_or_else(|| SettingsError::NoSecret { at: source.clone() })
+}
+
+/// The folder of records: FURLOUGH_DATA, else `furlough` in XDG_DATA_HOME, else `~/.local/share/furlough`.
+/// Absolute. It need not be there.
+pub fn data_dir() -> Result<PathBuf, SettingsError> {
+    let chosen = match (env_path(Variable::Data), env_path(Variable::DataHome), env_path(Variable::Home)) {
+        (Some(data), _, _) => data,
+        // The XDG specification has a relative one ignored.
+        (None, Some(parent), _) if parent.is_absolute() => parent.join("furlough"),
+        (None, _, Some(home)) => home.join(".local/share/furlough"),
+        (None, _, None) => return Err(SettingsError::NoDataDir),
+    };
+    std::path::absolute(&chosen).map_err(|source| SettingsError::Unreadable { path: chosen, source })
+}
+
+/// Whether colours are unwanted: NO_COLOR is set to anything but the empty text, or the terminal is dumb.
+pub fn no_color() -> bool {
+    env_path(Variable::NoColor).is_some() || env_path(Variable::Term).is_some_and(|term| term.as_os_str() == "dumb")
+}
+
+/// Who runs this, for the history. `someone` where the environment does not tell.
+pub fn user() -> String {
+    let told = |variable| env(variable).ok().flatten();
+    told(Variable::User).or_else(|| told(Variable::LogName)).unwrap_or_else(|| "someone".to_owned())
+}
+
+/// The system's folder for temporary files.
+#[expect(clippy::disallowed_methods, reason = "the one reader of the environment")]
+pub fn temp_dir() -> PathBuf {
+    std::env::temp_dir()
+}
