@@ -26,7 +26,7 @@ use std::{
     time::Duration,
 };
 
-use lifecycle::{Activity, BackendName, Busy, Observation, RuntimeId, State, Survives, Time, snapshot::Disk};
+use lifecycle::{Activity, BackendName, Busy, Observation, RuntimeId, State, Survives, Tier, Time, snapshot::Disk};
 
 pub use self::{
     effect::{By, Effect, What},
@@ -184,7 +184,13 @@ impl Fake {
     /// Writes a file inside.
     pub fn write(&self, id: &RuntimeId, path: &str, bytes: impl Into<Vec<u8>>) {
         let bytes = bytes.into();
-        self.change(id, |runtime| runtime.write(path, bytes));
+        self.change(id, |runtime| drop(runtime.files.insert((None, path.to_owned()), bytes)));
+    }
+
+    /// Writes a file inside that can be made again.
+    pub fn rebuild(&self, id: &RuntimeId, tier: Tier, path: &str, bytes: impl Into<Vec<u8>>) {
+        let bytes = bytes.into();
+        self.change(id, |runtime| drop(runtime.files.insert((Some(tier), path.to_owned()), bytes)));
     }
 
     /// Freezes it, as `docker pause` does.

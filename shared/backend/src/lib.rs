@@ -15,6 +15,8 @@
 
 pub mod clock;
 #[cfg(feature = "testing")]
+pub mod contract;
+#[cfg(feature = "testing")]
 pub mod fake;
 pub mod outcome;
 pub mod role;

@@ -24,6 +24,13 @@ pub struct Target {
     pub state: State,
 }
 
+impl Target {
+    /// The runtime of this look, in the run and the state that it was seen in.
+    pub fn of(seen: &Observation) -> Self {
+        Self { id: seen.id.clone(), incarnation: seen.incarnation.clone(), state: seen.state }
+    }
+}
+
 /// Limits of one call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bounds {
@@ -191,9 +198,10 @@ pub struct Trashed {
 pub trait Recoverable: Send + Sync {
     /// What can be taken back, newest first.
     async fn trashed(&self) -> Result<Vec<Trashed>, BackendError>;
-    /// Puts an entry back where it came from. Refuses when something new stands there.
+    /// Puts an entry back where it came from. Refuses when something new stands there. `Gone`: there is no such
+    /// entry any more.
     async fn undo(&self, entry: &str) -> Result<Outcome<Trashed>, BackendError>;
-    /// Removes an entry for ever. Links are removed, never followed.
+    /// Removes an entry for ever. Links are removed, never followed. `Gone`: there is no such entry any more.
     async fn empty(&self, entry: &str) -> Result<Outcome, BackendError>;
 }
 

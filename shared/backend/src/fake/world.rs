@@ -278,10 +278,6 @@ impl Runtime {
         }
     }
 
-    pub(super) fn write(&mut self, path: &str, bytes: Vec<u8>) {
-        self.files.insert((None, path.to_owned()), bytes);
-    }
-
     pub(super) fn moved<T>(&self) -> Outcome<T> {
         Outcome::Moved { incarnation: self.incarnation.clone(), state: self.state }
     }
