@@ -1,0 +1,3 @@
+//! The parts, built from the settings: backends, ledger, pass.
+
+pub(crate) mod backends;

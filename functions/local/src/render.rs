@@ -1,0 +1,7 @@
+//! Values of `lifecycle` as people read them.
+
+pub(crate) mod explain;
+pub(crate) mod grid;
+pub(crate) mod markdown;
+pub(crate) mod plan;
+pub(crate) mod words;

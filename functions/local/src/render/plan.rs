@@ -1,0 +1,175 @@
+//! A plan for people.
+
+use std::collections::BTreeMap;
+
+use lifecycle::{Action, Headline, Item, Kept, Plan, duration::Human, plan::BackendNote};
+
+use super::{
+    grid::{Grid, in_style, plain},
+    words::{age, bytes, clip, count, money, relative, safe},
+};
+use crate::{
+    names::Names,
+    terminal::{Style, Terminal},
+};
+
+/// At most this many kept runtimes are listed one by one; beyond it, by reason.
+const KEPT_LINES: usize = 60;
+
+/// Short names for every runtime of a plan.
+pub(crate) fn names(plan: &Plan) -> Names {
+    Names::new(plan.items.iter().map(|item| &item.runtime).chain(plan.kept.iter().map(|kept| &kept.runtime)))
+}
+
+/// The whole plan: idle hours first, then what would be done, then what would not.
+pub(crate) fn table(plan: &Plan, terminal: Terminal) -> String {
+    let names = names(plan);
+    let mut parts = vec![headline(&plan.headline, terminal)];
+    let notes: Vec<_> = plan.backends.iter().filter_map(|note| trouble(note, terminal)).collect();
+    if !notes.is_empty() {
+        parts.push(notes.join("\n"));
+    }
+    parts.push(match plan.items.is_empty() {
+        true => terminal.paint(Style::Green, "Nothing to reclaim now."),
+        false => items(plan, &names, terminal),
+    });
+    if !plan.kept.is_empty() {
+        parts.push(kept(plan, &names, terminal));
+    }
+    parts.join("\n\n")
+}
+
+/// What every report opens with.
+pub(crate) fn headline(headline: &Headline, terminal: Terminal) -> String {
+    let idle = format!("{} idle hours", hours(headline.idle_hours));
+    let cost = match headline.idle_cost_micros {
+        0 => "no price is configured".to_owned(),
+        micros => format!("they cost {}", money(micros)),
+    };
+    let over = format!("over {} past the limit, of {}", headline.idle, count(headline.runtimes, "runtime"));
+    let mut lines = vec![format!("{} {over}; {cost}", terminal.paint(Style::Bold, &idle))];
+    if let Some(saves) = saves(headline) {
+        lines.push(format!("This plan saves {}", terminal.paint(Style::Bold, &saves)));
+    }
+    lines.join("\n")
+}
+
+fn saves(headline: &Headline) -> Option<String> {
+    let mut parts = Vec::new();
+    if headline.saves.bytes > 0 {
+        parts.push(format!("{} of disk", bytes(headline.saves.bytes)));
+    }
+    if headline.saves.micros_per_hour > 0 {
+        parts.push(format!("{} an hour", money(headline.saves.micros_per_hour)));
+    }
+    (!parts.is_empty()).then(|| parts.join(" and "))
+}
+
+/// `2881`, `2,881`: whole hours once there are many, one place while there are few.
+pub(crate) fn hours(hours: f64) -> String {
+    let text = if hours < 100.0 { format!("{hours:.1}") } else { format!("{hours:.0}") };
+    let (whole, rest) = text.split_once('.').map_or((text.as_str(), None), |(whole, rest)| (whole, Some(rest)));
+    let mut grouped = String::new();
+    for (index, digit) in whole.chars().enumerate() {
+        if index > 0 && (whole.len() - index) % 3 == 0 {
+            grouped.push(',');
+        }
+        grouped.push(digit);
+    }
+    rest.map_or(grouped.clone(), |rest| format!("{grouped}.{rest}"))
+}
+
+/// What is wrong with a backend, or stands in the way of acting on it.
+fn trouble(note: &BackendNote, terminal: Terminal) -> Option<String> {
+    let mut said = Vec::new();
+    if let Some(error) = &note.listing.error {
+        said.push(format!("could not be read: {}", safe(error)));
+    } else if !note.listing.complete {
+        said.push("was read in part only".to_owned());
+    }
+    if note.paused {
+        said.push("is paused: `furlough unpause` lets it go on".to_owned());
+    }
+    if let Some(breaker) = note.breaker {
+        said.push(format!("only reports: {}", lifecycle::Reason::Breaker { breaker }));
+    }
+    if note.unlabelled > 0 {
+        said.push(format!("has {} that the scope does not name", count(note.unlabelled, "more runtime")));
+    }
+    let style = if note.listing.error.is_some() { Style::Red } else { Style::Yellow };
+    (!said.is_empty()).then(|| format!("{} {}", terminal.paint(style, note.backend.as_str()), said.join("; ")))
+}
+
+/// The colour of an act: what deletes is red, what stops is yellow.
+pub(crate) fn style(action: Action) -> Style {
+    match action {
+        Action::Delete => Style::Red,
+        Action::Suspend | Action::Archive => Style::Yellow,
+        Action::Shed(_) | Action::Notify => Style::Cyan,
+    }
+}
+
+/// Why an act is to be done, with the evidence's figures.
+pub(crate) fn why(item: &Item, plan: &Plan) -> String {
+    safe(&item.reason.with(&item.evidence, plan.made_at)).into_owned()
+}
+
+fn items(plan: &Plan, names: &Names, terminal: Terminal) -> String {
+    let mut grid = Grid::new(terminal, &["ACT", "RUNTIME", "IDLE", "WHY", "SAVES"]).right(4);
+    for item in &plan.items {
+        let saved = match (item.saves.bytes, item.saves.micros_per_hour) {
+            (0, 0) => "–".to_owned(),
+            (0, micros) => format!("{}/h", money(micros)),
+            (size, _) => bytes(size),
+        };
+        grid.row([
+            in_style(style(item.action), item.action.to_string()),
+            in_style(Style::Bold, names.of(&item.runtime)),
+            plain(age(item.evidence.idle)),
+            plain(why(item, plan)),
+            plain(saved),
+        ]);
+        for lost in &item.evidence.would_lose {
+            let text = format!("saved first: {}", clip(&safe(lost), 60));
+            grid.row([plain(""), in_style(Style::Dim, text), plain(""), plain(""), plain("")]);
+        }
+    }
+    grid.text(0)
+}
+
+fn kept(plan: &Plan, names: &Names, terminal: Terminal) -> String {
+    let head = terminal.paint(Style::Bold, &format!("Kept: {}", plan.kept.len()));
+    if plan.kept.len() > KEPT_LINES {
+        return format!("{head}\n{}", by_reason(&plan.kept, terminal));
+    }
+    let mut grid = Grid::new(terminal, &["RUNTIME", "WHY", "NEXT LOOK"]);
+    for kept in &plan.kept {
+        let next = kept.next_check.map_or("–".to_owned(), |at| relative(at, plan.made_at));
+        grid.row([
+            plain(names.of(&kept.runtime)),
+            plain(safe(&kept.reason.to_string())),
+            in_style(Style::Dim, next),
+        ]);
+    }
+    format!("{head}\n{}", grid.text(0))
+}
+
+fn by_reason(kept: &[Kept], terminal: Terminal) -> String {
+    let mut groups: BTreeMap<String, usize> = BTreeMap::new();
+    for kept in kept {
+        *groups.entry(kept.reason.to_string()).or_default() += 1;
+    }
+    let mut groups: Vec<_> = groups.into_iter().collect();
+    groups.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
+    let mut grid = Grid::new(terminal, &["COUNT", "WHY"]).right(0);
+    for (why, number) in groups.iter().take(KEPT_LINES) {
+        grid.row([plain(number.to_string()), plain(safe(why))]);
+    }
+    let more = terminal.paint(Style::Dim, "each by name: `furlough plan --format json`");
+    format!("{}\n{more}", grid.text(0))
+}
+
+/// How long a plan may be applied.
+pub(crate) fn validity(plan: &Plan) -> String {
+    format!("valid for {}", Human(plan.expires_at.since(plan.made_at)))
+}
