@@ -23,13 +23,16 @@ pub mod duration;
 pub mod explain;
 pub mod id;
 mod judge;
+pub mod native;
 pub mod observation;
 pub mod plan;
 pub mod policy;
 pub mod record;
+pub mod report;
 pub mod snapshot;
 pub mod state;
 pub mod time;
+pub mod trash;
 pub mod verdict;
 
 pub use activity::{Activity, Busy, Signal, SignalSet};
@@ -41,6 +44,7 @@ pub use observation::{Cannot, FileSizes, Loss, NativeDeadline, NativeEffect, Nat
 pub use plan::{Headline, Item, Kept, Plan, PlanError, PlanRefused, Saves, plan};
 pub use policy::{Policy, PolicyHash, Rules};
 pub use record::{Claim, Epoch, Incarnation, Record, Token};
+pub use report::{Entry, Fate, Report, Standing, Table};
 pub use snapshot::{Capabilities, Disk, ProbeAnswer, Snapshot, SnapshotBuilder, Subject, Sweep, UnitSnapshot};
 pub use state::{Role, State, Survives, Tier};
 pub use time::Time;

@@ -75,6 +75,17 @@ pub struct Saves {
     pub bytes: u64,
 }
 
+impl Saves {
+    /// Both together.
+    #[must_use]
+    pub const fn plus(self, other: Self) -> Self {
+        Self {
+            micros_per_hour: self.micros_per_hour.saturating_add(other.micros_per_hour),
+            bytes: self.bytes.saturating_add(other.bytes),
+        }
+    }
+}
+
 /// What a plan says of a backend as a whole.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -219,7 +219,7 @@ impl Judge<'_> {
     /// When the provider suspends it by itself, if it has a limit no longer than ours and is not overdue.
     fn native_suspends(&self, facts: &Facts<'_>, from: Time, after: Duration) -> Option<Time> {
         let native = preferred(facts)?;
-        native.idle_suspend.filter(|limit| !limit.is_zero() && *limit <= after)?;
+        native.idle_suspend.filter(|limit| self.enforces(*limit, after))?;
         self.not_overdue(native, NativeEffect::Suspend).filter(|at| *at >= from)
     }
 
@@ -230,8 +230,13 @@ impl Judge<'_> {
             Action::Archive => (native.archive, NativeEffect::Archive),
             _ => (native.delete, NativeEffect::Destroy),
         };
-        limit.filter(|limit| !limit.is_zero() && *limit <= keep)?;
+        limit.filter(|limit| self.enforces(*limit, keep))?;
         self.not_overdue(native, effect)
+    }
+
+    /// Whether a provider's limit is ours: no longer, but for what it rounds up. Zero is no limit.
+    fn enforces(&self, limit: Duration, ours: Duration) -> bool {
+        !limit.is_zero() && limit <= ours.saturating_add(self.slack)
     }
 
     fn not_overdue(&self, native: &NativeObserved, wanted: NativeEffect) -> Option<Time> {

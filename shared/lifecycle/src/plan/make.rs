@@ -214,10 +214,7 @@ impl Tally {
             idle: self.idle,
             idle_hours: f64::from(hundredths) / 100.0,
             idle_cost_micros: u64::try_from(self.cost / MS_PER_HOUR).unwrap_or(u64::MAX),
-            saves: items.iter().fold(Saves::default(), |sum, item| Saves {
-                micros_per_hour: sum.micros_per_hour.saturating_add(item.saves.micros_per_hour),
-                bytes: sum.bytes.saturating_add(item.saves.bytes),
-            }),
+            saves: items.iter().fold(Saves::default(), |sum, item| sum.plus(item.saves)),
         }
     }
 }

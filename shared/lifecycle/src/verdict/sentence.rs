@@ -72,6 +72,45 @@ impl Reason {
         }
     }
 
+    /// Its `code` in JSON.
+    pub const fn code(&self) -> &'static str {
+        match self {
+            Self::Idle { .. } => "idle",
+            Self::NeverActive { .. } => "never_active",
+            Self::Lifetime { .. } => "lifetime",
+            Self::Retention { .. } => "retention",
+            Self::TierAge { .. } => "tier_age",
+            Self::DiskBudget { .. } => "disk_budget",
+            Self::Active => "active",
+            Self::NotYet { .. } => "not_yet",
+            Self::Busy { .. } => "busy",
+            Self::Unread => "unread",
+            Self::Unknown => "unknown",
+            Self::FirstSeen => "first_seen",
+            Self::Held { .. } => "held",
+            Self::HoldUnreadable => "hold_unreadable",
+            Self::Wanted => "wanted",
+            Self::NoPolicy => "no_policy",
+            Self::NoRule { .. } => "no_rule",
+            Self::Unlabelled => "unlabelled",
+            Self::Foreign => "foreign",
+            Self::Lacks { .. } => "lacks",
+            Self::NotSaved { .. } => "not_saved",
+            Self::Notice { .. } => "notice",
+            Self::NativeFirst { .. } => "native_first",
+            Self::Claimed { .. } => "claimed",
+            Self::Middle { .. } => "middle",
+            Self::Moved => "moved",
+            Self::BackingOff { .. } => "backing_off",
+            Self::Absent { .. } => "absent",
+            Self::Inventory => "inventory",
+            Self::Gone => "gone",
+            Self::Budget { .. } => "budget",
+            Self::Breaker { .. } => "breaker",
+            Self::Paused => "paused",
+        }
+    }
+
     /// The sentence with the evidence's figures: "idle for 3d 2h, over the limit of 30m".
     pub fn with(&self, evidence: &Evidence, now: Time) -> String {
         let age = |since: Option<Time>| Human(since.map(|since| now.since(since)).unwrap_or_default());
