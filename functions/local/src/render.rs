@@ -2,6 +2,5 @@
 
 pub(crate) mod explain;
 pub(crate) mod grid;
-pub(crate) mod markdown;
 pub(crate) mod plan;
 pub(crate) mod words;

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use lifecycle::{Action, Headline, Item, Kept, Plan, duration::Human, plan::BackendNote};
+use lifecycle::{Action, Headline, Item, Kept, Plan, duration::Human, plan::BackendNote, report::{Bytes, Money}};
 
 use super::{
     grid::{Grid, in_style, plain},
-    words::{age, bytes, clip, count, money, relative, safe},
+    words::{age, clip, count, relative, safe},
 };
 use crate::{
     names::Names,
@@ -44,7 +44,7 @@ pub(crate) fn headline(headline: &Headline, terminal: Terminal) -> String {
     let idle = format!("{} idle hours", hours(headline.idle_hours));
     let cost = match headline.idle_cost_micros {
         0 => "no price is configured".to_owned(),
-        micros => format!("they cost {}", money(micros)),
+        micros => format!("they cost {}", Money(micros)),
     };
     let over = format!("over {} past the limit, of {}", headline.idle, count(headline.runtimes, "runtime"));
     let mut lines = vec![format!("{} {over}; {cost}", terminal.paint(Style::Bold, &idle))];
@@ -57,10 +57,10 @@ pub(crate) fn headline(headline: &Headline, terminal: Terminal) -> String {
 fn saves(headline: &Headline) -> Option<String> {
     let mut parts = Vec::new();
     if headline.saves.bytes > 0 {
-        parts.push(format!("{} of disk", bytes(headline.saves.bytes)));
+        parts.push(format!("{} of disk", Bytes(headline.saves.bytes)));
     }
     if headline.saves.micros_per_hour > 0 {
-        parts.push(format!("{} an hour", money(headline.saves.micros_per_hour)));
+        parts.push(format!("{} an hour", Money(headline.saves.micros_per_hour)));
     }
     (!parts.is_empty()).then(|| parts.join(" and "))
 }
@@ -119,8 +119,8 @@ fn items(plan: &Plan, names: &Names, terminal: Terminal) -> String {
     for item in &plan.items {
         let saved = match (item.saves.bytes, item.saves.micros_per_hour) {
             (0, 0) => "–".to_owned(),
-            (0, micros) => format!("{}/h", money(micros)),
-            (size, _) => bytes(size),
+            (0, micros) => format!("{}/h", Money(micros)),
+            (size, _) => Bytes(size).to_string(),
         };
         grid.row([
             in_style(style(item.action), item.action.to_string()),

@@ -40,33 +40,6 @@ pub(crate) fn clock(time: Time) -> String {
     }
 }
 
-/// Decimal units, one place: `1.2 GB`, `640 B`.
-pub(crate) fn bytes(bytes: u64) -> String {
-    const UNITS: [&str; 6] = ["kB", "MB", "GB", "TB", "PB", "EB"];
-    if bytes < 1000 {
-        return format!("{bytes} B");
-    }
-    let (mut whole, mut unit) = (u128::from(bytes) * 10 / 1000, 0);
-    while whole >= 10_000 && unit + 1 < UNITS.len() {
-        whole /= 1000;
-        unit += 1;
-    }
-    match whole {
-        0..100 => format!("{}.{} {}", whole / 10, whole % 10, UNITS[unit]),
-        _ => format!("{} {}", whole / 10, UNITS[unit]),
-    }
-}
-
-/// Millionths of a currency unit, to the cent, or to what is left of it: `3.20`, `0.004`.
-pub(crate) fn money(micros: u64) -> String {
-    let (whole, part) = (micros / 1_000_000, micros % 1_000_000);
-    if whole > 0 || part == 0 || part >= 100_000 {
-        return format!("{whole}.{:02}", part / 10_000);
-    }
-    let text = format!("{whole}.{part:06}");
-    text.trim_end_matches('0').to_owned()
-}
-
 /// `1 runtime`, `3 runtimes`.
 pub(crate) fn count(number: u64, noun: &str) -> String {
     match number {
@@ -110,17 +83,6 @@ pub(crate) fn clip(text: &str, width: usize) -> Cow<'_, str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn amounts_are_short_and_never_round_up() {
-        let cases = [(0, "0 B"), (999, "999 B"), (1_000, "1.0 kB"), (9_999, "9.9 kB"), (10_400, "10 kB"), (999_999, "999 kB")];
-        for (number, text) in cases {
-            assert_eq!(bytes(number), text);
-        }
-        assert_eq!(bytes(1_250_000_000), "1.2 GB");
-        assert_eq!(bytes(u64::MAX), "18 EB");
-        assert_eq!([money(0), money(3_200_000), money(4_000), money(250_000)], ["0.00", "3.20", "0.004", "0.25"]);
-    }
 
     #[test]
     fn times_are_told_from_now() {
