@@ -1,3 +1,6 @@
 //! Every black-box test of Furlough, in one binary: the AWS SDK makes each further one large.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "fixtures are tests too: a failing one should panic")]
+
 mod architecture;
+mod contracts;

@@ -181,10 +181,10 @@ async fn look_at_everything(harness: &dyn Harness, target: &Target) -> Checked {
     if let Some(undo) = &backend.undo {
         undo.trashed().await.or_else(|error| violated(format!("the trash can't be listed: {error}")))?;
     }
-    if let Some(native) = &backend.native {
-        if let Err(error) = native.native(target, minute(harness)).await {
-            return violated(format!("the provider's timers can't be read: {error}"));
-        }
+    if let Some(native) = &backend.native
+        && let Err(error) = native.native(target, minute(harness)).await
+    {
+        return violated(format!("the provider's timers can't be read: {error}"));
     }
     Ok(())
 }
