@@ -105,12 +105,7 @@ impl Engine {
     }
 
     /// Posts to `path`. The status tells done (2xx) from done before (304).
-    pub(crate) async fn post(
-        &self,
-        path: &str,
-        body: Option<String>,
-        within: Duration,
-    ) -> Result<StatusCode, Failure> {
+    pub(crate) async fn post(&self, path: &str, body: Option<String>, within: Duration) -> Result<StatusCode, Failure> {
         Ok(self.call(Method::POST, path, body, within).await?.0)
     }
 

@@ -127,11 +127,7 @@ impl Docker {
         }
     }
 
-    async fn ask_to_stop(
-        &self,
-        found: &Found,
-        bounds: Bounds,
-    ) -> Result<Result<StatusCode, Failure>, BackendError> {
+    async fn ask_to_stop(&self, found: &Found, bounds: Bounds) -> Result<Result<StatusCode, Failure>, BackendError> {
         let left = self.time_for("a stop", self.grace(), bounds)?;
         let path = format!("/containers/{}/stop?t={}", found.raw.id, self.grace().as_secs());
         Ok(self.engine.post(&path, None, left).await)

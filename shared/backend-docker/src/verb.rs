@@ -69,8 +69,16 @@ pub(crate) enum Look {
 
 impl Docker {
     /// Looks at one container. `Ok(None)`: the engine says that there is none.
-    pub(crate) async fn look(&self, id: &RuntimeId, look: Look, within: Duration) -> Result<Option<Inspected>, Failure> {
-        let Some(container) = self.container(id) else { return Ok(None) };
+    pub(crate) async fn look(
+        &self,
+        id: &RuntimeId,
+        look: Look,
+        within: Duration,
+    ) -> Result<Option<Inspected>, Failure> {
+        let Some(container) = self.container(id) else {
+            // No container can have this id. That is only worth saying when the engine can say anything.
+            return self.engine.negotiate().await.map(|_| None);
+        };
         let quick = format!("/containers/{container}/json");
         let answer = match look {
             Look::Quick => self.engine.get(&quick, within.min(ASK)).await,
@@ -89,7 +97,7 @@ impl Docker {
     }
 
     /// The container's id, where this runtime can be one of this backend's.
-    pub(crate) fn container(&self, id: &RuntimeId) -> Option<String> {
+    fn container(&self, id: &RuntimeId) -> Option<String> {
         let text = String::from_utf8(id.provider_id()).ok()?;
         (id.backend() == &self.options.name && is_full_id(&text)).then_some(text)
     }
@@ -121,11 +129,11 @@ impl Docker {
 
     /// What is left until the deadline, when that is at least `needed`.
     pub(crate) fn time_for(&self, what: &str, needed: Duration, bounds: Bounds) -> Result<Duration, BackendError> {
-        let left = bounds.deadline.since(self.now());
+        let left = bounds.left(self.now())?;
         if left < needed {
             let (needed, left) = (needed.as_secs(), left.as_secs());
             return Err(BackendError::new(
-                ErrorKind::Local,
+                ErrorKind::Unreachable,
                 format!("{what} can take {needed} s and {left} s are left before the deadline: not begun"),
             ));
         }

@@ -172,7 +172,9 @@ mod tests {
 
     #[test]
     fn no_environment_and_a_blank_key_are_no_key() {
-        for body in [r#"{"Config": {}}"#, r#"{"Config": {"Env": null}}"#, r#"{"Config": {"Env": ["OH_SESSION_API_KEYS_0="]}}"#] {
+        for body in
+            [r#"{"Config": {}}"#, r#"{"Config": {"Env": null}}"#, r#"{"Config": {"Env": ["OH_SESSION_API_KEYS_0="]}}"#]
+        {
             let keyed: Keyed = serde_json::from_str(body).unwrap();
             assert_eq!(keyed.config.key.0, None, "{body}");
         }
