@@ -226,10 +226,11 @@ impl Deletable for Lying {
             self.fake.stop(&target.id);
             answer = self.fake.delete(&self.current(target), save, self.bounds(bounds)).await;
         }
-        if self.is(Lie::DeleteTakesANeighbour) && matches!(answer, Ok(Outcome::Done(_))) {
-            if let Some(before) = self.made_before(&target.id) {
-                self.fake.vanish(&before);
-            }
+        if self.is(Lie::DeleteTakesANeighbour)
+            && matches!(answer, Ok(Outcome::Done(_)))
+            && let Some(before) = self.made_before(&target.id)
+        {
+            self.fake.vanish(&before);
         }
         match answer {
             Ok(Outcome::Gone) if self.is(Lie::DeleteOfGoneIsDone) => Ok(Outcome::Done(Deleted::default())),

@@ -18,6 +18,8 @@ pub mod clock;
 pub mod contract;
 #[cfg(feature = "testing")]
 pub mod fake;
+#[cfg(feature = "testing")]
+pub mod faulty;
 pub mod outcome;
 pub mod role;
 pub mod typed;
