@@ -1,0 +1,121 @@
+//! The database file: whose it is, opening it, and copying it without a trace.
+
+use std::{
+    fs, io,
+    os::unix::{ffi::OsStrExt as _, fs::DirBuilderExt as _},
+    path::{Path, PathBuf},
+    time::SystemTime,
+};
+
+use dynoxide::{Database, storage_backend};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode};
+use rusqlite::{Connection, OpenFlags};
+
+use crate::{
+    FILE,
+    error::{EmbeddedError, refused, sqlite},
+};
+
+/// How often a copy is begun again because somebody wrote meanwhile.
+const COPY_ROUNDS: u32 = 10;
+
+/// What stands as itself in the path of a SQLite URI.
+const PATH: &AsciiSet = &NON_ALPHANUMERIC.remove(b'/').remove(b'.').remove(b'_').remove(b'-').remove(b'~');
+
+/// Makes the folder and the file where needed and opens the database.
+pub(crate) fn open(folder: &Path) -> Result<Database, EmbeddedError> {
+    let unusable = |source| EmbeddedError::Folder { path: folder.to_owned(), source };
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(unusable)?;
+    let folder = fs::canonicalize(folder).map_err(unusable)?;
+    let path = folder.join(FILE);
+    check_ours(&path)?;
+    Database::new(&uri(&path, "mode=rwc")).map_err(|cause| refused(&path, cause))
+}
+
+/// A copy in memory; `None` where no file is.
+pub(crate) fn copy(folder: &Path) -> Result<Option<Database>, EmbeddedError> {
+    for _ in 0..COPY_ROUNDS {
+        let Some(before) = Stamp::of(folder)? else { return Ok(None) };
+        check_ours(&before.path)?;
+        let database = Database::memory().map_err(|cause| refused(&before.path, cause))?;
+        // With writes pending in the log, SQLite's locks are needed to read them; without any, the file is
+        // read as it lies, so that no file is made beside it.
+        let how = if before.pending { "mode=ro" } else { "mode=ro&immutable=1" };
+        let copied = database.restore_from(&uri(&before.path, how));
+        if before.pending || Stamp::of(folder)?.as_ref() == Some(&before) {
+            return match copied {
+                Ok(()) => Ok(Some(database)),
+                Err(cause) => Err(refused(&before.path, cause)),
+            };
+        }
+    }
+    let why = format!("it changed during each of {COPY_ROUNDS} attempts to copy it");
+    Err(EmbeddedError::Busy { path: folder.join(FILE), why })
+}
+
+/// What changes when somebody writes.
+#[derive(PartialEq, Eq)]
+struct Stamp {
+    path: PathBuf,
+    bytes: u64,
+    modified: Option<SystemTime>,
+    /// The write-ahead log has something in it.
+    pending: bool,
+}
+
+impl Stamp {
+    fn of(folder: &Path) -> Result<Option<Self>, EmbeddedError> {
+        let unusable = |source| EmbeddedError::Folder { path: folder.to_owned(), source };
+        let folder = match fs::canonicalize(folder) {
+            Ok(folder) => folder,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(unusable(error)),
+        };
+        let path = folder.join(FILE);
+        let pending = fs::metadata(folder.join(format!("{FILE}-wal"))).is_ok_and(|log| log.len() > 0);
+        match fs::metadata(&path) {
+            Ok(file) => Ok(Some(Self { path, bytes: file.len(), modified: file.modified().ok(), pending })),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(unusable(error)),
+        }
+    }
+}
+
+/// Refuses a file of another program before anything is written to it.
+///
+/// Reads the file as it lies: no lock, no log. A database whose first tables are still in its log has none
+/// here, and passes.
+fn check_ours(path: &Path) -> Result<(), EmbeddedError> {
+    if fs::metadata(path).map_or(0, |file| file.len()) == 0 {
+        return Ok(());
+    }
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let tables = Connection::open_with_flags(uri(path, "mode=ro&immutable=1"), flags).and_then(|connection| {
+        let mut statement = connection.prepare("SELECT name FROM sqlite_master WHERE type = 'table'")?;
+        let names = statement.query_map([], |row| row.get::<_, String>(0))?;
+        names.collect::<Result<Vec<_>, _>>()
+    });
+    let tables = tables.map_err(|cause| sqlite(path, &cause))?;
+    if tables.is_empty() || tables.iter().any(|name| name == "_tables") {
+        return Ok(());
+    }
+    Err(EmbeddedError::Foreign { path: path.to_owned(), why: format!("it has a table `{}`", tables[0]) })
+}
+
+/// The file as a SQLite URI, which takes names that are not UTF-8.
+fn uri(path: &Path, how: &str) -> String {
+    format!("file:{}?{how}", percent_encode(path.as_os_str().as_bytes(), PATH))
+}
+
+/// A clock for the removal of what has expired.
+pub(crate) struct Clock<F>(pub(crate) F);
+
+impl<F: Fn() -> u64 + Send + Sync> storage_backend::Clock for Clock<F> {
+    fn now_unix_secs(&self) -> u64 {
+        (self.0)()
+    }
+
+    fn now_unix_secs_f64(&self) -> f64 {
+        std::time::Duration::from_secs((self.0)()).as_secs_f64()
+    }
+}
