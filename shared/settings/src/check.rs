@@ -8,8 +8,9 @@
 //! | `clock.*`, `trash.keep`, `plan.valid`, `pass.*`, `stop_grace` | the default | refused |
 //! | `notice.before_delete` | deletions give no notice | refused |
 //! | `overrides.min`, `.max`, `idle.signals` | refused; all signals | refused |
-//! | `match` | every runtime | refused: neither all nor none can be meant |
-//! | `scope` | nothing is ours | nothing is ours, with a warning; an empty label or name is refused |
+//! | `match`, `match.*` | every runtime | refused: all or none could be meant |
+//! | `scope` | nothing is ours | nothing is ours, with a warning |
+//! | `scope.*` | no such condition | refused: all or none could be meant |
 //! | `price` | free | free |
 //! | any text | | refused |
 
@@ -17,6 +18,7 @@ use std::{num::NonZeroU32, path::PathBuf, sync::Arc, time::Duration};
 
 use lifecycle::{
     Policy,
+    duration::Human,
     policy::{Breakers, Budget, Budgets, Mode, Percent},
 };
 
@@ -66,6 +68,9 @@ pub(crate) fn parse_in(text: &str, name: &str, around: &Surroundings) -> Result<
 fn assemble(file: File, name: &str, around: &Surroundings, log: &mut Log<'_>) -> Settings {
     let backends = backend::all(file.backend, around, log);
     let rules = rules::all(file.policy, log);
+    if file.notify.is_none() {
+        cross::nobody_told(&rules, log);
+    }
     let notify = file.notify.and_then(|table| notify(table.value, log));
     let clock = file.clock.map(|table| table.value).unwrap_or_default();
     let policy = Policy {
@@ -79,7 +84,7 @@ fn assemble(file: File, name: &str, around: &Surroundings, log: &mut Log<'_>) ->
         breakers: breakers(file.breaker.map(|table| table.value).unwrap_or_default(), log),
         rules: rules.iter().map(|rule| rule.rules.clone()).collect(),
     };
-    cross::check(&policy, &rules, &backends, notify.is_some(), log);
+    cross::check(&policy, &rules, &backends, log);
     Settings {
         policy,
         backends: backends.into_iter().map(|backend| backend.settings).collect(),
@@ -110,19 +115,11 @@ fn between(
 ) -> Duration {
     let Some(At { value: Period(duration), span, path }) = period else { return absent };
     if !bounds.contains(&duration) {
-        let expected = format!("a duration from `{}` to `{}`", brief(*bounds.start()), brief(*bounds.end()));
-        let problem = format!("`{}` is out of bounds; expected {expected}", brief(duration));
-        log.error(&path, &span, Problem::new(problem).wanting(expected).having(brief(duration)));
+        let expected = format!("a duration from `{}` to `{}`", Human(*bounds.start()), Human(*bounds.end()));
+        let problem = format!("`{}` is out of bounds; expected {expected}", Human(duration));
+        log.error(&path, &span, Problem::new(problem).wanting(expected).having(Human(duration).to_string()));
     }
     duration
-}
-
-/// A duration in the largest unit that divides it.
-fn brief(duration: Duration) -> String {
-    let millis = duration.as_millis();
-    let units = [("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1_000)];
-    let whole = units.iter().find(|(_, unit)| millis > 0 && millis.is_multiple_of(*unit));
-    whole.map_or_else(|| format!("{millis}ms"), |(name, unit)| format!("{}{name}", millis / unit))
 }
 
 fn budgets(table: BudgetTable, log: &mut Log<'_>) -> Budgets {

@@ -1,11 +1,8 @@
 //! What is on this machine, where there is no configuration.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use crate::{
-    BUILT_IN, SettingsError,
-    system::{self, Variable},
-};
+use crate::{BUILT_IN, load::Machine};
 
 /// Where OpenHands puts worktrees by itself (agent-server 1.58.2, `conversation_worktree_root`).
 pub(crate) const WORKTREE_ROOT: &str = "/tmp/conversation-worktrees";
@@ -27,61 +24,43 @@ impl Detected {
     }
 }
 
-/// Where to look.
-#[derive(Debug, Default)]
-pub(crate) struct Places {
-    pub(crate) worktree_root: Option<PathBuf>,
-    pub(crate) conversations: Option<PathBuf>,
-    pub(crate) docker_host: Option<String>,
-    pub(crate) docker_socket: PathBuf,
-}
-
-pub(crate) fn on_this_machine() -> Result<Detected, SettingsError> {
-    Ok(look(&Places {
-        worktree_root: system::env_path(Variable::WorktreeRoot),
-        conversations: system::env_path(Variable::Conversations),
-        docker_host: system::env(Variable::DockerHost)?,
-        docker_socket: DOCKER_SOCKET.into(),
-    }))
-}
-
-/// Looks at `places`.
-pub(crate) fn look(places: &Places) -> Detected {
+/// Looks at what there is on `machine`.
+pub(crate) fn look(machine: &Machine) -> Detected {
     let mut detected = Detected { text: BUILT_IN.to_owned(), found: Vec::new() };
-    worktrees(places, &mut detected);
-    engine(places, &mut detected);
+    worktrees(machine, &mut detected);
+    engine(machine, &mut detected);
     detected
 }
 
-fn worktrees(places: &Places, detected: &mut Detected) {
-    let root = places.worktree_root.as_deref().unwrap_or(Path::new(WORKTREE_ROOT));
+fn worktrees(machine: &Machine, detected: &mut Detected) {
+    let root = machine.worktree_root.as_path();
     let shown = root.display();
     if !root.is_dir() {
         detected.found.push(format!("no OpenHands worktrees at `{shown}`"));
         return;
     }
     let Some(quoted) = absolute(root) else {
-        detected.found.push(format!("OpenHands worktrees at `{shown}` are left out: the path is not UTF-8 text"));
+        detected.found.push(format!("OpenHands worktrees at `{shown}` are left out: the path is not plain text"));
         return;
     };
     detected.append(format_args!("\n[[backend]]\nname = \"worktrees\"\nkind = \"worktree\"\nroot = {quoted}\n"));
-    let conversations = places.conversations.as_deref().filter(|path| path.is_dir()).and_then(absolute);
+    let conversations = machine.conversations.as_deref().filter(|path| path.is_dir()).and_then(absolute);
     if let Some(quoted) = conversations {
         detected.append(format_args!("conversations = {quoted}\n"));
     }
     detected.found.push(format!("OpenHands worktrees at `{shown}`"));
 }
 
-fn engine(places: &Places, detected: &mut Detected) {
-    let host = match &places.docker_host {
+fn engine(machine: &Machine, detected: &mut Detected) {
+    let host = match &machine.docker_host {
         Some(host) if host.starts_with("unix://") => host.clone(),
         Some(_) => {
             detected.found.push("DOCKER_HOST is left out: only `unix://` sockets are read".to_owned());
             return;
         }
-        None if places.docker_socket.exists() => format!("unix://{}", places.docker_socket.display()),
+        None if machine.docker_socket.exists() => format!("unix://{}", machine.docker_socket.display()),
         None => {
-            detected.found.push(format!("no Docker engine at `{}`", places.docker_socket.display()));
+            detected.found.push(format!("no Docker engine at `{}`", machine.docker_socket.display()));
             return;
         }
     };
@@ -92,9 +71,9 @@ fn engine(places: &Places, detected: &mut Detected) {
     detected.found.push(format!("a Docker engine at `{host}`, of which OpenHands' containers are ours"));
 }
 
-/// The absolute path as TOML text; `None` where it is not UTF-8.
+/// The absolute path as TOML text; `None` where a configuration can't have it.
 fn absolute(path: &Path) -> Option<String> {
-    std::path::absolute(path).ok()?.to_str().map(quoted)
+    std::path::absolute(path).ok()?.to_str().filter(|path| !path.contains(char::is_control)).map(quoted)
 }
 
 fn quoted(text: &str) -> String {

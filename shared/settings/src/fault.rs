@@ -145,7 +145,9 @@ impl<'a> Place<'a> {
         let end = floor(text, span.end).max(start);
         let begin = text[..start].rfind('\n').map_or(0, |newline| newline + 1);
         let line = text[begin..].lines().next().unwrap_or_default();
-        let stop = end.min(begin + line.len()).max(start);
+        // `\r\n` is no part of a line, and may be where the fault is.
+        let start = start.min(begin + line.len());
+        let stop = end.clamp(start, begin + line.len());
         Self {
             number: text[..start].matches('\n').count() + 1,
             line,

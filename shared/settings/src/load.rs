@@ -9,7 +9,7 @@ use std::{
 use crate::{
     Faults, SecretSource, Settings, Source,
     check::{Surroundings, parse_in},
-    detect,
+    detect::{self, DOCKER_SOCKET, Detected, WORKTREE_ROOT},
     system::{self, Variable},
 };
 
@@ -81,44 +81,81 @@ pub enum SettingsError {
 /// Reads the configuration: `explicit` (`--config`), else FURLOUGH_CONFIG, else `./furlough.toml`, else the
 /// built-in example policy in report mode with what is found on this machine.
 pub fn load(explicit: Option<&Path>) -> Result<Settings, SettingsError> {
-    if let Some(path) = explicit {
-        return open(path, "`--config`");
-    }
-    if let Some(path) = system::env_path(Variable::Config) {
-        return open(&path, "`FURLOUGH_CONFIG`");
-    }
-    let local = Path::new(LOCAL);
-    // A link that leads nowhere is a fault to be told, not a missing file.
-    match local.symlink_metadata() {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => built_in(),
-        _ => open(local, "a link"),
-    }
+    Machine::here()?.load(explicit)
 }
 
-fn built_in() -> Result<Settings, SettingsError> {
-    let detected = detect::on_this_machine()?;
-    let mut settings = parse_in(&detected.text, "the built-in configuration", &surroundings(Path::new("."))?)?;
-    settings.source = Source::BuiltIn { text: detected.text, found: detected.found };
-    Ok(settings)
+/// What of a machine decides which configuration is read and what it means.
+#[derive(Debug, Clone)]
+pub(crate) struct Machine {
+    /// The current folder. Empty: that of the process.
+    pub(crate) folder: PathBuf,
+    /// FURLOUGH_CONFIG.
+    pub(crate) config: Option<PathBuf>,
+    /// What `~` is.
+    pub(crate) home: Option<PathBuf>,
+    /// DOCKER_HOST.
+    pub(crate) docker_host: Option<String>,
+    /// Where an engine listens by itself.
+    pub(crate) docker_socket: PathBuf,
+    /// Where OpenHands puts worktrees.
+    pub(crate) worktree_root: PathBuf,
+    /// Where OpenHands puts conversations.
+    pub(crate) conversations: Option<PathBuf>,
 }
 
-fn open(path: &Path, named_by: &'static str) -> Result<Settings, SettingsError> {
-    let text = read(path, named_by)?;
-    let folder = path.parent().unwrap_or(Path::new(""));
-    let mut settings = parse_in(&text, &path.display().to_string(), &surroundings(folder)?)?;
-    settings.source = Source::File(path.to_owned());
-    Ok(settings)
-}
+impl Machine {
+    fn here() -> Result<Self, SettingsError> {
+        Ok(Self {
+            folder: PathBuf::new(),
+            config: system::env_path(Variable::Config),
+            home: system::env_path(Variable::Home),
+            docker_host: system::env(Variable::DockerHost)?,
+            docker_socket: DOCKER_SOCKET.into(),
+            worktree_root: system::env_path(Variable::WorktreeRoot).unwrap_or_else(|| WORKTREE_ROOT.into()),
+            conversations: system::env_path(Variable::Conversations),
+        })
+    }
 
-/// What the relative paths and the defaults of a configuration in `folder` mean.
-fn surroundings(folder: &Path) -> Result<Surroundings, SettingsError> {
-    let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
-    let unreadable = |source| SettingsError::Unreadable { path: folder.to_owned(), source };
-    Ok(Surroundings {
-        folder: Some(std::path::absolute(folder).map_err(unreadable)?),
-        home: system::env_path(Variable::Home),
-        docker_host: system::env(Variable::DockerHost)?,
-    })
+    fn load(&self, explicit: Option<&Path>) -> Result<Settings, SettingsError> {
+        if let Some(path) = explicit {
+            return self.open(path, "`--config`");
+        }
+        if let Some(path) = &self.config {
+            return self.open(path, "`FURLOUGH_CONFIG`");
+        }
+        let local = self.folder.join(LOCAL);
+        // A link that leads nowhere is a fault to be told, not a missing file.
+        match local.symlink_metadata() {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => self.built_in(),
+            _ => self.open(&local, "a link"),
+        }
+    }
+
+    fn built_in(&self) -> Result<Settings, SettingsError> {
+        let Detected { text, found } = detect::look(self);
+        let mut settings = parse_in(&text, "the built-in configuration", &self.around(Path::new(""))?)?;
+        settings.source = Source::BuiltIn { text, found };
+        Ok(settings)
+    }
+
+    fn open(&self, path: &Path, named_by: &'static str) -> Result<Settings, SettingsError> {
+        let text = read(path, named_by)?;
+        let folder = path.parent().unwrap_or(Path::new(""));
+        let mut settings = parse_in(&text, &path.display().to_string(), &self.around(folder)?)?;
+        settings.source = Source::File(path.to_owned());
+        Ok(settings)
+    }
+
+    /// What the relative paths and the defaults of a configuration in `folder` mean.
+    fn around(&self, folder: &Path) -> Result<Surroundings, SettingsError> {
+        let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+        let unreadable = |source| SettingsError::Unreadable { path: folder.to_owned(), source };
+        Ok(Surroundings {
+            folder: Some(std::path::absolute(folder).map_err(unreadable)?),
+            home: self.home.clone(),
+            docker_host: self.docker_host.clone(),
+        })
+    }
 }
 
 fn read(path: &Path, named_by: &'static str) -> Result<String, SettingsError> {
@@ -141,3 +178,6 @@ fn read(path: &Path, named_by: &'static str) -> Result<String, SettingsError> {
         SettingsError::NotText { path: path_buf(), line: good.matches('\n').count() + 1 }
     })
 }
+
+#[cfg(test)]
+mod tests;

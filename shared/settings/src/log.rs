@@ -124,6 +124,11 @@ impl<'a> Log<'a> {
         Faults { file: self.name.to_owned(), faults: in_order(self.errors), omitted: self.omitted }
     }
 
+    /// Whether `path` or a key below it has an error already, so that what follows from that one is not told too.
+    pub(crate) fn told(&self, path: &str) -> bool {
+        self.errors.iter().any(|(_, fault)| fault.key.starts_with(path))
+    }
+
     pub(crate) fn failed(&self) -> bool {
         !self.errors.is_empty()
     }

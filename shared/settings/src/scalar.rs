@@ -1,6 +1,6 @@
 //! Values without keys of their own: how each is written, and what a wrong one is told.
 
-use std::{num::NonZeroU32, path::PathBuf};
+use std::path::PathBuf;
 
 use jiff::tz::TimeZone;
 use lifecycle::{
@@ -196,9 +196,4 @@ impl Words for Signal {
     const EXPECTED: &'static str = "`heartbeat`, `provider` or `probe`";
     const WORDS: &'static [(&'static str, Self)] =
         &[("heartbeat", Self::Heartbeat), ("provider", Self::Provider), ("probe", Self::Probe)];
-}
-
-/// A number of at least one, from text.
-fn at_least_one(text: &str) -> Option<NonZeroU32> {
-    text.bytes().all(|b| b.is_ascii_digit()).then(|| text.parse().ok()).flatten()
 }

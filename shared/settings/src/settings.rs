@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, fmt, num::NonZeroU32, path::PathBuf, sync::Arc, time::Duration};
 
-use lifecycle::{BackendName, Policy};
+use lifecycle::{BackendName, Policy, policy::Pattern};
 
 use crate::{Fault, SecretSource};
 
@@ -90,6 +90,8 @@ pub struct Worktree {
     pub conversations: Option<PathBuf>,
     /// Repositories whose worktrees are managed too; each name and path once.
     pub repositories: Vec<Repository>,
+    /// A copied worktree is as old as its files say, not as new as the copy.
+    pub trust_times: bool,
 }
 
 /// A repository whose worktrees are managed.
@@ -114,12 +116,12 @@ pub struct Docker {
     pub stop_grace: Duration,
 }
 
-/// Which runtimes are ours: those with all `labels` (where there are any), and those whose name begins
-/// with one of `names`. Empty: none.
+/// Which runtimes are ours: those that have all the labels and whose name begins with one of the names, where
+/// there are any of the one or the other. Empty: none.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Scope {
-    /// Labels that must all be there, with exactly these values.
-    pub labels: BTreeMap<String, String>,
+    /// Labels that must all be there, with values that match.
+    pub labels: BTreeMap<String, Pattern>,
     /// Beginnings of names. None is empty.
     pub names: Vec<String>,
 }

@@ -125,3 +125,42 @@ pub fn user() -> String {
 pub fn temp_dir() -> PathBuf {
     std::env::temp_dir()
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn every_variable_stands_once_and_has_a_meaning() {
+        let names: BTreeSet<_> = VARIABLES.iter().map(|variable| variable.name()).collect();
+        assert_eq!(names.len(), VARIABLES.len());
+        assert!(VARIABLES.iter().all(|variable| !variable.meaning().is_empty()));
+    }
+
+    #[test]
+    fn no_two_names_are_the_same() {
+        let names: BTreeSet<_> = (0..1_000).map(|_| unique()).collect();
+        assert_eq!(names.len(), 1_000);
+        assert!(names.iter().all(|name| name.len() == 32 && name.bytes().all(|b| b.is_ascii_hexdigit())));
+    }
+
+    #[test]
+    fn a_secret_that_is_not_there_is_an_error_and_one_that_is_can_t_be_printed() {
+        let missing = SecretSource::Env("FURLOUGH_TEST_NO_SUCH_SECRET".to_owned());
+        let error = secret(&missing).unwrap_err().to_string();
+        assert_eq!(
+            error,
+            "the environment variable `FURLOUGH_TEST_NO_SUCH_SECRET` is not set, and the configuration names it for a secret"
+        );
+        assert_eq!(format!("{:?}", Secret::new("hush").unwrap()), "Secret(…)");
+        assert!(Secret::new(" \n").is_none(), "a blank one signs nothing");
+    }
+
+    #[test]
+    fn the_clock_is_that_of_the_system() {
+        // Later than this was written, and earlier than the last year that a time can say.
+        assert!(now() > Time::from_millis(1_764_000_000_000) && now() < Time::MAX);
+    }
+}

@@ -1,12 +1,14 @@
 //! `[[backend]]`.
 
 use std::{
-    collections::BTreeMap,
     path::{Path, PathBuf},
     time::Duration,
 };
 
-use lifecycle::{BackendName, policy::Prices};
+use lifecycle::{
+    BackendName,
+    policy::{Pattern, Prices},
+};
 
 use super::{SECOND, Surroundings, between, twice};
 use crate::{
@@ -71,7 +73,8 @@ fn worktree(table: WorktreeTable, at: &At<()>, around: &Surroundings, log: &mut 
     let root = table.root.and_then(|root| located(root, around, log));
     let conversations = table.conversations.and_then(|path| located(path, around, log));
     let repositories = repositories(table.repositories, around, log);
-    let kind = Kind::Worktree(Worktree { root, conversations, repositories });
+    let trust_times = table.trust_times.is_some_and(|flag| flag.value.0);
+    let kind = Kind::Worktree(Worktree { root, conversations, repositories, trust_times });
     let settings = BackendSettings { name: name(table.name, log)?, rate: rate(table.rate, WORKTREE_RATE), kind };
     Some(Checked { settings, prices: prices(table.price) })
 }
@@ -128,7 +131,7 @@ fn docker(table: DockerTable, at: &At<()>, around: &Surroundings, log: &mut Log<
         .scope
         .as_ref()
         .map_or_else(|| at.clone(), |scope| At { value: (), span: scope.span.clone(), path: scope.path.clone() });
-    let scope = scope(table.scope.map(|scope| scope.value).unwrap_or_default());
+    let scope = scope(table.scope.map(|scope| scope.value).unwrap_or_default(), log);
     let openhands = table.openhands.is_some_and(|flag| flag.value.0);
     if scope.is_empty() && !openhands {
         let problem = "no `scope` and not `openhands = true`: no container is ours, all are only reported";
@@ -159,11 +162,21 @@ fn default_host(around: &Surroundings, at: &At<()>, log: &mut Log<'_>) -> String
     host
 }
 
-fn scope(table: ScopeTable) -> Scope {
-    let labels = table.labels.into_iter().flat_map(|labels| labels.value);
-    let names = table.names.into_iter().flat_map(|names| names.value);
+fn scope(ScopeTable { labels, names }: ScopeTable, log: &mut Log<'_>) -> Scope {
+    let empty = [
+        labels.as_ref().filter(|labels| labels.value.is_empty()).map(|labels| (&labels.path, &labels.span)),
+        names.as_ref().filter(|names| names.value.is_empty()).map(|names| (&names.path, &names.span)),
+    ];
+    for (path, span) in empty.into_iter().flatten() {
+        if !log.told(path) {
+            let problem = "an empty condition could mean every container or none; name something, or leave it out";
+            log.error(path, span, Problem::new(problem));
+        }
+    }
+    let labels = labels.into_iter().flat_map(|labels| labels.value);
+    let names = names.into_iter().flat_map(|names| names.value);
     Scope {
-        labels: labels.map(|(key, value)| (key, value.value.0)).collect::<BTreeMap<_, _>>(),
+        labels: labels.map(|(key, value)| (key, Pattern::new(value.value.0))).collect(),
         names: names.map(|name| name.value.0).collect(),
     }
 }

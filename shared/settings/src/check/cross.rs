@@ -8,9 +8,8 @@ use lifecycle::{
 use super::{backend::Checked, rules::Rule};
 use crate::log::{Log, Problem};
 
-pub(super) fn check(policy: &Policy, rules: &[Rule], backends: &[Checked], notify: bool, log: &mut Log<'_>) {
+pub(super) fn check(policy: &Policy, rules: &[Rule], backends: &[Checked], log: &mut Log<'_>) {
     let names: Vec<&BackendName> = backends.iter().map(|backend| &backend.settings.name).collect();
-    notices(rules, notify, log);
     if log.failed() {
         // Warnings about what a broken configuration may mean are noise.
         return;
@@ -20,8 +19,9 @@ pub(super) fn check(policy: &Policy, rules: &[Rule], backends: &[Checked], notif
     budgets(policy, rules, log);
 }
 
-fn notices(rules: &[Rule], notify: bool, log: &mut Log<'_>) {
-    for notice in rules.iter().filter_map(|rule| rule.notice.as_ref()).filter(|_| !notify) {
+/// For a configuration without `[notify]`.
+pub(super) fn nobody_told(rules: &[Rule], log: &mut Log<'_>) {
+    for notice in rules.iter().filter_map(|rule| rule.notice.as_ref()) {
         let problem = "notice needs somewhere to go, and there is no `notify.url`; nothing would ever be deleted";
         log.error(&notice.path, &notice.span, Problem::new(problem).wanting("`url` in a `[notify]` table"));
     }

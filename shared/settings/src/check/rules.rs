@@ -79,23 +79,16 @@ fn place<T>(at: &At<T>) -> At<()> {
 
 fn matched(table: At<MatchTable>, log: &mut Log<'_>) -> (Match, Vec<At<Pattern>>) {
     let At { value: MatchTable { backend, labels }, span, path } = table;
-    let mut empty = |path: &str, span: &_| {
-        let problem =
-            "an empty `match` could mean every runtime or none; name something, or leave it out for every runtime";
-        log.error(path, span, Problem::new(problem));
-    };
-    if backend.is_none() && labels.is_none() {
-        empty(&path, &span);
-    }
-    for (is_empty, path, span) in [
-        backend.as_ref().map(|list| (list.value.is_empty(), &list.path, &list.span)),
-        labels.as_ref().map(|labels| (labels.value.is_empty(), &labels.path, &labels.span)),
-    ]
-    .into_iter()
-    .flatten()
-    {
-        if is_empty {
-            empty(path, span);
+    let empty = [
+        (backend.is_none() && labels.is_none()).then_some((&path, &span)),
+        backend.as_ref().filter(|list| list.value.is_empty()).map(|list| (&list.path, &list.span)),
+        labels.as_ref().filter(|labels| labels.value.is_empty()).map(|labels| (&labels.path, &labels.span)),
+    ];
+    for (path, span) in empty.into_iter().flatten() {
+        if !log.told(path) {
+            let problem =
+                "an empty `match` could mean every runtime or none; name something, or leave it out for every runtime";
+            log.error(path, span, Problem::new(problem));
         }
     }
     let pattern = |at: At<Text>| At { value: Pattern::new(at.value.0), span: at.span, path: at.path };
@@ -110,7 +103,7 @@ fn matched(table: At<MatchTable>, log: &mut Log<'_>) -> (Match, Vec<At<Pattern>>
 
 fn signals(list: &At<List<Word<Signal>>>, log: &mut Log<'_>) -> SignalSet {
     let has = |signal| list.value.iter().any(|word| word.value.0 == signal);
-    if list.value.is_empty() {
+    if list.value.is_empty() && !log.told(&list.path) {
         let problem = "without a signal nothing would ever count as activity; leave it out for all of them";
         log.error(&list.path, &list.span, Problem::new(problem).wanting("at least one signal"));
     }
@@ -134,7 +127,7 @@ fn overrides(table: OverridesTable, log: &mut Log<'_>) -> Option<Overrides> {
             log.error(&bound.path, &bound.span, Problem::new(problem).wanting("a duration above zero"));
         }
     }
-    if min.value.0 > max.value.0 {
+    if min.value.0 > max.value.0 && !max.value.0.is_zero() {
         log.error(&min.path, &min.span, Problem::new("`min` is longer than `max`, so that no wish can be granted"));
     }
     Some(Overrides { label: label.value.0.into(), min: min.value.0, max: max.value.0 })

@@ -36,6 +36,9 @@ table! {
         conversations: PathText,
         /// Repositories whose worktrees are managed too: a path, or `{ name, path }`.
         repositories: List<RepositoryTable>,
+        /// Worktrees that were copied (to another disk, from a backup) are as old as their files say. Default false:
+        /// as new as the copy.
+        trust_times: Flag,
         /// At most so many calls. Default `100/s`.
         rate: Rate,
         /// What one costs.
@@ -94,9 +97,9 @@ table! {
 table! {
     /// Which containers are ours.
     ScopeTable {
-        /// Labels that must all be there, with exactly these values.
+        /// Labels that must all be there, with values that match; `*` stands for any characters.
         labels: Labels,
-        /// Or the name begins with one of these.
+        /// The name must begin with one of these.
         names: List<Text>,
     }
 }

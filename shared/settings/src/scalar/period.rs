@@ -11,9 +11,8 @@ use crate::{log::Problem, nearest::nearest, read::Scalar, scalar::text};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Period(pub(crate) Duration);
 
-/// Longest first, with milliseconds. Months and years have no one length, and are no units.
-const UNITS: [(&str, u64); 6] =
-    [("w", 604_800_000), ("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1_000), ("ms", 1)];
+/// Longest first. Months and years have no one length, and are no units.
+const UNITS: [&str; 6] = ["w", "d", "h", "m", "s", "ms"];
 
 /// How people also write them.
 const OTHER_NAMES: [(&str, &str); 21] = [
@@ -41,7 +40,7 @@ const OTHER_NAMES: [(&str, &str); 21] = [
 ];
 
 /// A century: longer ones are slips, and far from where arithmetic ends.
-const MAX_MILLIS: u64 = 36_500 * 86_400_000;
+const LONGEST: Duration = Duration::from_hours(36_500 * 24);
 
 impl Scalar for Period {
     const EXPECTED: &'static str = "a duration with units (w, d, h, m, s, ms), such as `30m`, `7d` or `1h30m`";
@@ -52,63 +51,54 @@ impl Scalar for Period {
             return Err(Problem::new(format!("{found} has no unit")).wanting(Self::EXPECTED).having(found));
         }
         let text = text(value, Self::EXPECTED)?;
-        read(text).map_err(|(why, meant)| Problem::text(why, text, Self::EXPECTED).meant(meant))
+        let (why, meant) = match lifecycle::duration::parse(text) {
+            Ok(duration) if duration <= LONGEST => return Ok(Self(duration)),
+            Ok(_) => ("longer than `36500d`, the longest".to_owned(), None),
+            Err(_) => diagnose(text),
+        };
+        Err(Problem::text(why, text, Self::EXPECTED).meant(meant))
     }
 
     fn schema() -> Value {
-        json!({ "type": "string", "pattern": "^([0-9]+w)?([0-9]+d)?([0-9]+h)?([0-9]+m)?([0-9]+s)?([0-9]+ms)?$",
-                "minLength": 2, "examples": ["30m", "7d", "1h30m"] })
+        // The order of the units, a pattern would only say at great length.
+        let pattern = "^[0-9]+(w|d|h|m|s|ms)( ?[0-9]+(d|h|m|s|ms))*$";
+        json!({ "type": "string", "pattern": pattern, "examples": ["30m", "7d", "1h30m"] })
     }
 }
 
-/// Why it is none, and what may be meant.
-type Wrong = (String, Option<String>);
-
-fn read(text: &str) -> Result<Period, Wrong> {
+/// Why `text` is no duration, and what may be meant. The grammar itself is `lifecycle`'s.
+fn diagnose(text: &str) -> (String, Option<String>) {
     let mut rest = text;
-    let mut millis: u64 = 0;
     let mut allowed = 0;
     while !rest.is_empty() {
-        let digits = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
-        let letters = rest[digits..].find(|c: char| !c.is_alphabetic()).unwrap_or(rest.len() - digits);
-        let (number, unit) = (&rest[..digits], &rest[digits..digits + letters]);
-        rest = &rest[digits + letters..];
-        let index = unit_of(text, number, unit)?;
+        let (number, tail) = split(rest, |c| c.is_ascii_digit());
+        let (unit, tail) = split(tail, char::is_alphabetic);
+        rest = tail.strip_prefix(' ').unwrap_or(tail);
+        if number.is_empty() || unit.is_empty() {
+            break;
+        }
+        let Some(index) = UNITS.iter().position(|name| *name == unit) else {
+            let meant =
+                meant(unit).map(|right| text.replacen(&format!("{number}{unit}"), &format!("{number}{right}"), 1));
+            return (format!("`{unit}` is not a unit of time"), meant);
+        };
         if index < allowed {
-            return Err((
-                format!("`{unit}` is out of order; units go from the largest to the smallest, each once"),
-                None,
-            ));
+            return (format!("`{unit}` is out of order; units go from the largest to the smallest, each once"), None);
         }
         allowed = index + 1;
-        let of_unit = number.parse::<u64>().ok().and_then(|number| number.checked_mul(UNITS[index].1));
-        millis = of_unit
-            .and_then(|more| millis.checked_add(more))
-            .filter(|total| *total <= MAX_MILLIS)
-            .ok_or_else(too_long)?;
     }
-    Ok(Period(Duration::from_millis(millis)))
+    ("not whole numbers with a unit each".to_owned(), None)
 }
 
-fn too_long() -> Wrong {
-    ("longer than 36500d, the longest".to_owned(), None)
+/// The longest beginning of which every character `is`, and the rest.
+fn split(text: &str, is: impl Fn(char) -> bool) -> (&str, &str) {
+    text.split_at(text.find(|c| !is(c)).unwrap_or(text.len()))
 }
 
-/// Which of [`UNITS`] `unit` is, in `text` after `number`.
-fn unit_of(text: &str, number: &str, unit: &str) -> Result<usize, Wrong> {
-    if number.is_empty() {
-        return Err(("a number is missing".to_owned(), None));
-    }
-    if unit.is_empty() {
-        return Err((format!("`{number}` has no unit, and only whole numbers are read"), None));
-    }
-    UNITS.iter().position(|(name, _)| *name == unit).ok_or_else(|| {
-        let lower = unit.to_lowercase();
-        let named = OTHER_NAMES.iter().find(|(name, _)| *name == lower).map(|(_, unit)| *unit);
-        let meant = named.or_else(|| nearest(unit, UNITS.iter().map(|(name, _)| *name)));
-        let slip = || nearest(&lower, OTHER_NAMES.iter().map(|(name, _)| *name));
-        let meant = meant.or_else(|| OTHER_NAMES.iter().find(|(name, _)| Some(*name) == slip()).map(|(_, unit)| *unit));
-        let why = format!("`{unit}` is not a unit of time");
-        (why, meant.map(|right| text.replacen(&format!("{number}{unit}"), &format!("{number}{right}"), 1)))
-    })
+/// The unit that `word` may be meant for.
+fn meant(word: &str) -> Option<&'static str> {
+    let lower = word.to_lowercase();
+    let names = || OTHER_NAMES.iter().map(|(name, _)| *name).chain(UNITS);
+    let name = names().find(|name| *name == lower).or_else(|| nearest(&lower, names()))?;
+    OTHER_NAMES.iter().find(|(other, _)| *other == name).map(|(_, unit)| *unit).or(Some(name))
 }

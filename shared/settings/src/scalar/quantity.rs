@@ -6,11 +6,7 @@ use lifecycle::policy::MicrosPerHour;
 use serde_json::{Value, json};
 use toml::de::DeValue;
 
-use crate::{
-    log::Problem,
-    read::Scalar,
-    scalar::{at_least_one, text},
-};
+use crate::{log::Problem, read::Scalar, scalar::text};
 
 /// A whole share of 0 to 100, written `20%`. Zero is decided where it is used.
 #[derive(Debug, Clone, Copy)]
@@ -23,9 +19,6 @@ pub(crate) struct Price(pub(crate) MicrosPerHour);
 /// So many calls per time, written `5/s`.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Rate(pub(crate) crate::Rate);
-
-/// The dearest: beyond it, it's a slip.
-const MAX_PRICE: u64 = 1_000_000;
 
 impl Scalar for Share {
     const EXPECTED: &'static str = "a whole share from `0%` to `100%`, such as `20%`";
@@ -61,7 +54,7 @@ impl Scalar for Price {
             Some((amount, "d")) => (amount, 24),
             _ => return Err(Problem::text("not per `h` or `d`", text, Self::EXPECTED)),
         };
-        let why = format!("not an amount from 0 to {MAX_PRICE} with up to 6 decimals and without a currency");
+        let why = "not an amount of up to 7 digits and 6 decimals, without a currency";
         let micros = micros(amount).ok_or_else(|| Problem::text(why, text, Self::EXPECTED))?;
         Ok(Self(micros / hours))
     }
@@ -78,8 +71,7 @@ fn micros(amount: &str) -> Option<u64> {
     if !digits(whole, 7) || !digits(decimals, 6) {
         return None;
     }
-    let micros = whole.parse::<u64>().ok()? * 1_000_000 + format!("{decimals:0<6}").parse::<u64>().ok()?;
-    (micros <= MAX_PRICE * 1_000_000).then_some(micros)
+    Some(whole.parse::<u64>().ok()? * 1_000_000 + format!("{decimals:0<6}").parse::<u64>().ok()?)
 }
 
 impl Scalar for Rate {
@@ -87,14 +79,16 @@ impl Scalar for Rate {
 
     fn parse(value: &DeValue<'_>) -> Result<Self, Problem> {
         let text = text(value, Self::EXPECTED)?;
-        let rate = text.split_once('/').and_then(|(calls, unit)| Some((at_least_one(calls)?, unit_of(unit)?)));
-        let (calls, per): (NonZeroU32, Duration) =
-            rate.ok_or_else(|| Problem::text("not a rate", text, Self::EXPECTED))?;
-        Ok(Self(crate::Rate { calls, per }))
+        let rate = text.split_once('/').and_then(|(calls, unit)| {
+            let plain = (1..=9).contains(&calls.len()) && calls.bytes().all(|b| b.is_ascii_digit());
+            let calls: NonZeroU32 = plain.then(|| calls.parse().ok()).flatten()?;
+            Some(crate::Rate { calls, per: unit_of(unit)? })
+        });
+        rate.map(Self).ok_or_else(|| Problem::text("not a rate", text, Self::EXPECTED))
     }
 
     fn schema() -> Value {
-        json!({ "type": "string", "pattern": "^0*[1-9][0-9]*/[smh]$", "examples": ["5/s"] })
+        json!({ "type": "string", "pattern": "^[1-9][0-9]{0,8}/[smh]$", "examples": ["5/s"] })
     }
 }
 

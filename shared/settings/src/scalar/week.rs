@@ -73,8 +73,9 @@ impl Scalar for Hours {
     }
 
     fn schema() -> Value {
-        let time = "([01][0-9]|2[0-4])(:[0-5][0-9])?";
-        json!({ "type": "string", "pattern": format!("^{time}-{time}$"), "examples": ["08-18", "22:30-06"] })
+        let time = "([01][0-9]|2[0-3])(:[0-5][0-9])?";
+        let pattern = format!("^{time}-({time}|24(:00)?)$");
+        json!({ "type": "string", "pattern": pattern, "examples": ["08-18", "22:30-06"] })
     }
 }
 
