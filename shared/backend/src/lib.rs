@@ -20,6 +20,7 @@ pub mod contract;
 pub mod fake;
 #[cfg(feature = "testing")]
 pub mod faulty;
+pub mod openhands;
 pub mod outcome;
 pub mod role;
 pub mod typed;
