@@ -1,0 +1,146 @@
+//! From what was read to what is told.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use lifecycle::{
+    Activity, BackendName, Busy, Cannot, FileSizes, IdError, Incarnation, Loss, Observation, Ownership, Role, State,
+    Time,
+};
+
+use crate::{
+    commits::Commits,
+    conversations::Signs,
+    look::{Admin, Head, Worktree, absent, time},
+    measure::Measure,
+    place::Place,
+    status::Status,
+};
+
+/// Files of the administrative folder that work changes, and looking does not.
+const TOUCHED: [&str; 8] =
+    ["HEAD", "index", "logs/HEAD", "ORIG_HEAD", "COMMIT_EDITMSG", "MERGE_HEAD", "CHERRY_PICK_HEAD", "rebase-merge/done"];
+
+/// The newest sign that git's own files give, never before the worktree was made. Writing times only:
+/// a time of reading would be our own trace.
+pub(crate) fn git_activity(worktree: &Worktree) -> Time {
+    let changed = |file: &&str| {
+        let path = worktree.admin.join(file);
+        absent(path.symlink_metadata().and_then(|meta| meta.modified())).ok().flatten().map(time)
+    };
+    TOUCHED.iter().filter_map(changed).fold(worktree.born, Time::max)
+}
+
+/// What a listing tells of a worktree.
+pub(crate) fn listed(name: &BackendName, worktree: &Worktree, signs: &Signs, now: Time) -> Result<Observation, IdError> {
+    let newest = signs.newest.unwrap_or(Time::MIN).max(git_activity(worktree));
+    Ok(Observation {
+        id: worktree.place.id(name)?,
+        incarnation: worktree.incarnation.clone(),
+        state: State::Running,
+        state_since: None,
+        running_since: Some(worktree.born.min(now)),
+        // A clock that is ahead of ours makes it active now, not active until then.
+        activity: Activity::At(newest.min(now)),
+        busy: signs.busy,
+        ownership: Ownership::Ours,
+        labels: labels(worktree),
+        cannot: cannot_yet(worktree),
+        loss: Loss::Unknown,
+        files: FileSizes::default(),
+        native: None,
+        sharers: signs.count.max(1),
+        about: worktree.place.path.display().to_string().into(),
+    })
+}
+
+/// What a listing tells of something that is not ours to touch.
+pub(crate) fn stray(name: &BackendName, place: &Place, what: &str, now: Time) -> Result<Observation, IdError> {
+    let meta = place.path.symlink_metadata().ok();
+    let inode = meta.as_ref().map_or(0, std::os::unix::fs::MetadataExt::ino);
+    let changed = meta.and_then(|meta| meta.modified().ok()).map(time);
+    Ok(Observation {
+        id: place.id(name)?,
+        incarnation: Incarnation::new(format!("other:{inode}")),
+        state: State::Running,
+        state_since: None,
+        running_since: None,
+        activity: changed.map_or(Activity::Unknown, |at| Activity::At(at.min(now))),
+        busy: Busy::No,
+        ownership: Ownership::Unlabelled,
+        labels: Arc::default(),
+        cannot: Vec::new(),
+        loss: Loss::Unknown,
+        files: FileSizes::default(),
+        native: None,
+        sharers: 1,
+        about: format!("{}: {what}", place.path.display()).into(),
+    })
+}
+
+fn labels(worktree: &Worktree) -> lifecycle::observation::Labels {
+    let mut labels = BTreeMap::new();
+    if let Some(conversation) = &worktree.place.conversation {
+        labels.insert("conversation".to_owned(), conversation.clone());
+    }
+    if let Some(git) = &worktree.git {
+        labels.insert("repository".to_owned(), git.common.display().to_string());
+        if let Head::Branch(name) = &git.head {
+            let name = String::from_utf8_lossy(name);
+            labels.insert("branch".to_owned(), name.strip_prefix("refs/heads/").unwrap_or(&name).to_owned());
+        }
+    }
+    Arc::new(labels)
+}
+
+fn cannot_yet(worktree: &Worktree) -> Vec<Cannot> {
+    let lacks = |role, why: String| Cannot { role, why: why.into() };
+    match &worktree.git {
+        None => vec![lacks(Role::Files, "its repository is gone: git can't tell which files it ignores".into())],
+        Some(Admin { locked: Some(reason), .. }) => vec![lacks(Role::Delete, locked(reason))],
+        Some(_) => Vec::new(),
+    }
+}
+
+/// Why a locked worktree is kept.
+pub(crate) fn locked(reason: &str) -> String {
+    let said = if reason.is_empty() { "without a reason".to_owned() } else { format!("`{reason}`") };
+    format!("locked by `git worktree lock`, {said}; `git worktree unlock` frees it")
+}
+
+/// What deleting it would lose, as sentences for people. Empty: nothing.
+pub(crate) fn losses(git: &Admin, status: &Status, hidden: u64, commits: &Commits, measure: &Measure) -> Vec<Arc<str>> {
+    let mut losses = Vec::new();
+    let mut add = |count: u64, one: &str, many: &str| {
+        if count > 0 {
+            losses.push(Arc::from(format!("{count} {}", if count == 1 { one } else { many })));
+        }
+    };
+    add(status.modified, "modified file", "modified files");
+    add(status.conflicts, "file with a conflict", "files with a conflict");
+    add(measure.untracked, "untracked file", "untracked files");
+    let example = measure.ignored_example.as_ref().map(|path| format!(", such as `{}`", path.display()));
+    let example = example.unwrap_or_default();
+    add(
+        measure.ignored,
+        &format!("ignored file outside of dependency folders{example}"),
+        &format!("ignored files outside of dependency folders{example}"),
+    );
+    add(hidden, "file that git was told not to look at", "files that git was told not to look at");
+    add(commits.alone, "commit that no branch has", "commits that no branch has");
+    // Of a detached HEAD they are among those that no branch has.
+    let unpushed = if matches!(git.head, Head::Branch(_)) { commits.unpushed } else { 0 };
+    add(unpushed, "commit on no remote and no other branch", "commits on no remote and no other branch");
+    add(measure.repositories.len() as u64, "repository inside", "repositories inside");
+    if let Some(what) = git.under_way {
+        losses.push(format!("a {what} under way").into());
+    }
+    losses
+}
+
+/// What a worktree whose repository is gone would lose.
+pub(crate) fn orphan_loss(worktree: &Worktree) -> Vec<Arc<str>> {
+    vec![
+        format!("all of its files: its repository (`{}`) is gone, so git can't tell what is elsewhere", worktree.admin.display())
+            .into(),
+    ]
+}

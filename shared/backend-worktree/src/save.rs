@@ -1,0 +1,128 @@
+//! Saving the work of a worktree before it goes: the commits as a bundle, the files as a tar, both read back.
+//!
+//! ```text
+//! <saves>/<encoded id>/<milliseconds>-<n>/   commits.bundle   tree.tar.zst   README.txt
+//! ```
+//!
+//! Written under a name that ends in `.part`, given its own name when complete and on disk. A save that fails leaves nothing.
+
+mod bundle;
+mod readme;
+mod tree;
+
+use std::{
+    fs, io,
+    os::unix::fs::DirBuilderExt,
+    path::{Path, PathBuf},
+};
+
+use backend::Clock;
+use lifecycle::{RuntimeId, Time};
+
+use crate::{
+    blocking,
+    git::Git,
+    inspect::Detail,
+    options::{Interrupt, Step},
+    trash::Halt,
+};
+
+/// The most saves that one runtime can get within one millisecond.
+const MAX_SAME_NAME: u32 = 1_000;
+
+/// What a save needs to know.
+pub(crate) struct Saving<'a> {
+    pub git: &'a Git,
+    pub folder: &'a Path,
+    pub clock: &'a Clock,
+    pub deadline: Time,
+    pub interrupt: &'a Interrupt,
+}
+
+/// Saves, verifies, and gives the folder of the save. An error means that nothing was saved and nothing is left.
+pub(crate) async fn save(saving: &Saving<'_>, id: &RuntimeId, detail: &Detail) -> Result<PathBuf, Halt> {
+    saving.interrupt.at(Step::SaveBegin).map_err(Halt::Killed)?;
+    let at = saving.clock.now();
+    let (part, whole) = begin(&saving.folder.join(id.encoded()), at).map_err(|e| failed(saving.folder, &e))?;
+    let saved = fill(saving, id, detail, &part, at).await;
+    let published = match saved {
+        Ok(()) => publish(saving, &part, &whole),
+        Err(halt) => Err(halt),
+    };
+    match published {
+        Ok(()) => Ok(whole),
+        Err(halt @ Halt::Killed(_)) => Err(halt),
+        Err(halt) => {
+            let _ = fs::remove_dir_all(&part);
+            Err(halt)
+        }
+    }
+}
+
+/// Removes a save whose worktree did not go after all.
+pub(crate) fn discard(save: &Path) {
+    if let Err(error) = fs::remove_dir_all(save) {
+        tracing::warn!(save = %save.display(), "a save that is not needed could not be removed: {error}");
+    }
+}
+
+fn begin(folder: &Path, at: Time) -> io::Result<(PathBuf, PathBuf)> {
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+    // Left by a process that was killed in mid-save.
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        if path.extension().is_some_and(|extension| extension == "part") {
+            fs::remove_dir_all(path)?;
+        }
+    }
+    for n in 0..MAX_SAME_NAME {
+        let whole = folder.join(format!("{:014}-{n}", at.millis().max(0)));
+        let part = whole.with_extension("part");
+        if whole.exists() {
+            continue;
+        }
+        fs::DirBuilder::new().mode(0o700).create(&part)?;
+        return Ok((part, whole));
+    }
+    Err(io::Error::other(format!("{MAX_SAME_NAME} saves have its name already")))
+}
+
+async fn fill(saving: &Saving<'_>, id: &RuntimeId, detail: &Detail, part: &Path, at: Time) -> Result<(), Halt> {
+    saving.interrupt.at(Step::SaveBundle).map_err(Halt::Killed)?;
+    let bundle = bundle::bundle(saving.git, detail, part).await.map_err(Halt::Refused)?;
+    saving.interrupt.at(Step::SaveTree).map_err(Halt::Killed)?;
+    let source = tree::Source {
+        top: detail.worktree.place.path.clone(),
+        admin: detail.worktree.git.is_some().then(|| detail.worktree.admin.clone()),
+        left_out: detail.tiers.iter().map(|folder| folder.path.clone()).collect(),
+    };
+    let file = part.join("tree.tar.zst");
+    let (clock, deadline) = (saving.clock.clone(), saving.deadline);
+    let target = file.clone();
+    let packed = blocking(move || tree::pack(&source, &target, &|| clock.now() >= deadline));
+    let packed = packed.await.map_err(|e| failed(&file, &e))?;
+    let readme = readme::text(id, detail, at, &bundle, &packed);
+    fs::write(part.join("README.txt"), readme).map_err(|e| failed(part, &e))?;
+    saving.interrupt.at(Step::SaveVerify).map_err(Halt::Killed)?;
+    blocking(move || tree::verify(&file, &packed)).await.map_err(|e| failed(part, &e))
+}
+
+fn publish(saving: &Saving<'_>, part: &Path, whole: &Path) -> Result<(), Halt> {
+    let sync = || -> io::Result<()> {
+        for entry in fs::read_dir(part)? {
+            fs::File::open(entry?.path())?.sync_all()?;
+        }
+        fs::File::open(part)?.sync_all()
+    };
+    sync().map_err(|e| failed(part, &e))?;
+    saving.interrupt.at(Step::SavePublish).map_err(Halt::Killed)?;
+    let rename = || -> io::Result<()> {
+        fs::rename(part, whole)?;
+        whole.parent().map_or(Ok(()), |parent| fs::File::open(parent)?.sync_all())
+    };
+    rename().map_err(|e| failed(part, &e))
+}
+
+fn failed(at: &Path, error: &io::Error) -> Halt {
+    Halt::Fault(crate::fault::at("save its work to", at, error))
+}

@@ -1,0 +1,113 @@
+//! What git tells of a worktree: what `git status --porcelain=v2 -z` and `git ls-files -v -z` write, read strictly.
+
+use std::{ffi::OsStr, os::unix::ffi::OsStrExt, path::PathBuf};
+
+/// What differs from the commit that is checked out.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub(crate) struct Status {
+    /// Tracked files that differ, staged or not.
+    pub modified: u64,
+    /// Whether the index differs from the commit.
+    pub staged: bool,
+    /// Files with a conflict.
+    pub conflicts: u64,
+    /// Submodules that are in the index.
+    pub submodules: u64,
+    /// Untracked files, and folders in which all is untracked.
+    pub untracked: Vec<PathBuf>,
+    /// Ignored files, and links.
+    pub ignored_files: Vec<PathBuf>,
+    /// Folders in which all is ignored.
+    pub ignored_folders: Vec<PathBuf>,
+}
+
+/// Arguments whose output [`Status::read`] reads.
+pub(crate) const STATUS: [&str; 6] =
+    ["status", "--porcelain=v2", "-z", "--untracked-files=normal", "--ignored=traditional", "--ignore-submodules=all"];
+
+/// Arguments whose output [`hidden`] reads.
+pub(crate) const FLAGS: [&str; 4] = ["ls-files", "-v", "-z", "--cached"];
+
+/// Arguments whose output [`submodules`] reads.
+pub(crate) const STAGE: [&str; 3] = ["ls-files", "--stage", "-z"];
+
+impl Status {
+    /// Reads it. `None`: something that this format does not have.
+    pub(crate) fn read(output: &[u8]) -> Option<Self> {
+        let mut status = Self::default();
+        let mut entries = output.split(|b| *b == 0);
+        while let Some(entry) = entries.next() {
+            match entry {
+                [b'1', b' ', staged, _, ..] => status.change(*staged),
+                [b'2', b' ', staged, _, ..] => {
+                    status.change(*staged);
+                    entries.next()?;
+                }
+                [b'u', b' ', ..] => status.conflicts += 1,
+                [b'?', b' ', path @ ..] => status.untracked.push(path_of(path)),
+                [b'!', b' ', path @ .., b'/'] => status.ignored_folders.push(path_of(path)),
+                [b'!', b' ', path @ ..] => status.ignored_files.push(path_of(path)),
+                [] | [b'#', ..] => {}
+                _ => return None,
+            }
+        }
+        Some(status)
+    }
+
+    fn change(&mut self, staged: u8) {
+        self.modified += 1;
+        self.staged |= staged != b'.';
+    }
+}
+
+/// The files that git was told not to look at (`assume-unchanged`, `skip-worktree`).
+pub(crate) fn hidden(output: &[u8]) -> Option<Vec<PathBuf>> {
+    let mut hidden = Vec::new();
+    for entry in output.split(|b| *b == 0).filter(|entry| !entry.is_empty()) {
+        let [tag, b' ', path @ ..] = entry else { return None };
+        if tag.is_ascii_lowercase() || *tag == b'S' {
+            hidden.push(path_of(path));
+        }
+    }
+    Some(hidden)
+}
+
+/// How many entries of the index are submodules.
+pub(crate) fn submodules(output: &[u8]) -> u64 {
+    output.split(|b| *b == 0).filter(|entry| entry.starts_with(b"160000 ")).count() as u64
+}
+
+fn path_of(bytes: &[u8]) -> PathBuf {
+    let bytes = bytes.strip_suffix(b"/").unwrap_or(bytes);
+    PathBuf::from(OsStr::from_bytes(bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_kind_of_line_is_read() {
+        let output = b"# branch.oid x\x001 .M N... 1 1 1 a a f\x002 R. N... 1 1 1 a a R100 new\0old\0u UU N... m\0? n\xff\0? d/\0! .env\0! t/\0";
+        let path = |bytes: &[u8]| PathBuf::from(OsStr::from_bytes(bytes));
+        let expected = Status {
+            modified: 2,
+            staged: true,
+            conflicts: 1,
+            submodules: 0,
+            untracked: vec![path(b"n\xff"), path(b"d")],
+            ignored_files: vec![path(b".env")],
+            ignored_folders: vec![path(b"t")],
+        };
+        assert_eq!(Status::read(output), Some(expected));
+    }
+
+    #[test]
+    fn what_the_format_does_not_have_is_no_answer() {
+        for strange in [&b"M  f"[..], b"1", b"2 R. N... 1 1 1 a a R100 new", b"\xff"] {
+            assert_eq!(Status::read(strange), None, "{strange:?}");
+        }
+        assert_eq!(hidden(b"Hx\0"), None);
+        assert_eq!(hidden(b"H a\0S b\0h c\0"), Some(vec!["b".into(), "c".into()]));
+    }
+}
