@@ -31,7 +31,7 @@ use crate::{
 const RETRY: Duration = Duration::from_millis(25);
 
 /// What stands at an id, looked at for an act.
-pub(crate) enum Aim {
+enum Aim {
     /// What the target names.
     Hit(Box<Detail>),
     /// Something else, which is the answer.
@@ -39,14 +39,14 @@ pub(crate) enum Aim {
 }
 
 /// Why an act is not begun.
-pub(crate) enum Miss {
+enum Miss {
     Gone,
     Moved(lifecycle::Incarnation),
     Refused(String),
 }
 
 impl Miss {
-    pub(crate) fn outcome<T>(self) -> Outcome<T> {
+    fn outcome<T>(self) -> Outcome<T> {
         match self {
             Self::Gone => Outcome::Gone,
             Self::Moved(incarnation) => Outcome::Moved { incarnation, state: State::Running },
@@ -57,7 +57,8 @@ impl Miss {
 
 impl Worktrees {
     /// Looks again, in detail, at what an act is aimed at.
-    pub(crate) async fn aim(&self, target: &Target, verb: &str) -> Result<Aim, BackendError> {
+    async fn aim(&self, target: &Target, verb: &str, bounds: Bounds) -> Result<Aim, BackendError> {
+        let left = bounds.left(self.options.clock.now())?;
         let miss = |miss| Ok(Aim::Miss(miss));
         let Some(looked) = self.look_at(&target.id).await? else { return miss(Miss::Gone) };
         let (worktree, listed) = match looked {
@@ -73,8 +74,28 @@ impl Worktrees {
         if let Some(why) = in_use(&signs) {
             return miss(Miss::Refused(format!("not to {verb} now: {why}")));
         }
-        let detail = inspect::detail(&self.git(), worktree, listed, &signs, self.options.clock.now()).await;
+        let detail = inspect::detail(&self.git(left), worktree, listed, &signs, self.options.clock.now()).await;
         Ok(Aim::Hit(Box::new(detail.map_err(|why| BackendError::new(ErrorKind::Local, why))?)))
+    }
+
+    /// What is left of the time; the save may have taken it all.
+    fn left(&self, bounds: Bounds) -> Result<Duration, Halt> {
+        bounds.left(self.options.clock.now()).map_err(Halt::Fault)
+    }
+
+    /// The answer, unless it came of the worktree going meanwhile: that is the answer then.
+    pub(crate) async fn or_gone<T: Send>(
+        &self,
+        target: &Target,
+        answer: Result<Outcome<T>, BackendError>,
+    ) -> Result<Outcome<T>, BackendError> {
+        if !matches!(answer, Ok(Outcome::Refused(_)) | Err(_)) {
+            return answer;
+        }
+        match self.look_at(&target.id).await {
+            Ok(None | Some((Looked::Vanished, _))) => Ok(Outcome::Gone),
+            _ => answer,
+        }
     }
 
     /// Whether it was worked in since it was looked at.
@@ -101,7 +122,7 @@ impl Worktrees {
         rule: WorkspaceRule,
         bounds: Bounds,
     ) -> Result<Outcome<Deleted>, BackendError> {
-        let detail = match self.aim(target, "delete").await? {
+        let detail = match self.aim(target, "delete", bounds).await? {
             Aim::Miss(miss) => return Ok(miss.outcome()),
             Aim::Hit(detail) => detail,
         };
@@ -131,7 +152,7 @@ impl Worktrees {
 
     async fn save_it(&self, id: &RuntimeId, detail: &Detail, bounds: Bounds) -> Result<PathBuf, Halt> {
         let saving = save::Saving {
-            git: &self.git(),
+            git: &self.git(self.left(bounds)?),
             folder: &self.options.saves,
             clock: &self.options.clock,
             deadline: bounds.deadline,
@@ -147,6 +168,7 @@ impl Worktrees {
         saved: Option<&Path>,
         bounds: Bounds,
     ) -> Result<Outcome<Deleted>, Ended> {
+        self.left(bounds)?;
         if let Some(miss) = self.moved_since(detail).await.map_err(Ended::Fault)? {
             return Ok(miss.outcome());
         }
@@ -168,7 +190,7 @@ impl Worktrees {
         if tier == Tier::Runtime {
             return Ok(Outcome::Refused("the runtime tier is not shed but deleted".into()));
         }
-        let detail = match self.aim(target, "shed").await? {
+        let detail = match self.aim(target, "shed", bounds).await? {
             Aim::Miss(miss) => return Ok(miss.outcome()),
             Aim::Hit(detail) => detail,
         };
@@ -370,7 +392,7 @@ impl Worktrees {
     pub(crate) fn observation(&self, place: &Place, looked: &Looked) -> Option<Observation> {
         let (name, now) = (&self.options.name, self.options.clock.now());
         match looked {
-            Looked::Worktree(worktree) => observe::listed(name, worktree, &self.signs(worktree), now).ok(),
+            Looked::Worktree(worktree) => observe::listed(&self.options, worktree, &self.signs(worktree), now).ok(),
             Looked::Other(what) => observe::stray(name, place, what, now).ok(),
             Looked::Vanished => None,
         }

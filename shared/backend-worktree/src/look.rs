@@ -32,7 +32,7 @@ pub(crate) struct Worktree {
     pub place: Place,
     /// Tells it from one made later under the same name.
     pub incarnation: Incarnation,
-    /// When its `.git` file was made.
+    /// When its `.git` file was made here, where the filesystem tells.
     pub born: Time,
     /// The administrative folder that its `.git` file names.
     pub admin: PathBuf,

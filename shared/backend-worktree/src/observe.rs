@@ -12,6 +12,7 @@ use crate::{
     conversations::Signs,
     look::{Admin, Head, Worktree, absent, time},
     measure::Measure,
+    options::Options,
     place::Place,
     status::Status,
 };
@@ -31,10 +32,10 @@ pub(crate) fn git_activity(worktree: &Worktree) -> Time {
 }
 
 /// What a listing tells of a worktree.
-pub(crate) fn listed(name: &BackendName, worktree: &Worktree, signs: &Signs, now: Time) -> Result<Observation, IdError> {
+pub(crate) fn listed(options: &Options, worktree: &Worktree, signs: &Signs, now: Time) -> Result<Observation, IdError> {
     let newest = signs.newest.unwrap_or(Time::MIN).max(git_activity(worktree));
     Ok(Observation {
-        id: worktree.place.id(name)?,
+        id: worktree.place.id(&options.name)?,
         incarnation: worktree.incarnation.clone(),
         state: State::Running,
         state_since: None,

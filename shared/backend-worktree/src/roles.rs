@@ -8,6 +8,7 @@ use std::{
     os::unix::ffi::OsStrExt,
     path::{Path, PathBuf},
     sync::{Arc, Mutex},
+    time::Duration,
 };
 
 use async_trait::async_trait;
@@ -53,9 +54,11 @@ impl Worktrees {
         }
     }
 
-    pub(crate) fn git(&self) -> Git {
+    /// Git, each run of which ends within `at_most`.
+    pub(crate) fn git(&self, at_most: Duration) -> Git {
         let options = &self.options;
-        Git { program: options.git.clone(), timeout: options.git_timeout, scratch: options.scratch.clone() }
+        let timeout = options.git_timeout.min(at_most);
+        Git { program: options.git.clone(), timeout, scratch: options.scratch.clone() }
     }
 
     pub(crate) fn signs(&self, worktree: &Worktree) -> Signs {
@@ -207,7 +210,7 @@ impl Inspectable for Worktrees {
         let Looked::Worktree(worktree) = looked else { return Ok(Sighting::Seen(Box::new(listed))) };
         let path = worktree.place.path.clone();
         let signs = self.signs(&worktree);
-        match inspect::detail(&self.git(), *worktree, listed, &signs, self.options.clock.now()).await {
+        match inspect::detail(&self.git(Duration::MAX), *worktree, listed, &signs, self.options.clock.now()).await {
             Ok(detail) => Ok(Sighting::Seen(Box::new(detail.observation))),
             Err(_) if !path.exists() => Ok(Sighting::NotThere),
             Err(why) => Err(BackendError::new(ErrorKind::Local, format!("`{}`: {why}", path.display()))),
@@ -227,14 +230,16 @@ impl Deletable for Worktrees {
         save: WorkspaceRule,
         bounds: Bounds,
     ) -> Result<Outcome<Deleted>, BackendError> {
-        self.delete_it(target, save, bounds).await
+        let answer = self.delete_it(target, save, bounds).await;
+        self.or_gone(target, answer).await
     }
 }
 
 #[async_trait]
 impl FileReclaimable for Worktrees {
     async fn shed(&self, target: &Target, tier: Tier, bounds: Bounds) -> Result<Outcome<Shed>, BackendError> {
-        self.shed_it(target, tier, bounds).await
+        let answer = self.shed_it(target, tier, bounds).await;
+        self.or_gone(target, answer).await
     }
 }
 
@@ -302,7 +307,7 @@ impl Worktrees {
         act: impl Fn(&Yard) -> Result<Option<T>, trash::Halt> + Clone + Send + 'static,
     ) -> Result<Option<T>, Ended> {
         let (this, entry) = (self.clone(), entry.to_owned());
-        let deadline = self.options.clock.now().plus(std::time::Duration::from_mins(1));
+        let deadline = self.options.clock.now().plus(Duration::from_mins(1));
         self.in_turn(deadline, move || {
             for path in this.yards() {
                 let Some(yard) = Yard::open(&path)? else { continue };
