@@ -5,3 +5,4 @@
 mod architecture;
 mod contracts;
 mod faults;
+mod settings;

@@ -8,7 +8,7 @@
 //! ```
 //!
 //! **Invariants.** An unknown key is a fault, never ignored. Every key has a safe side: zero and absent
-//! mean never and none, or are refused where they could only be unsafe; [`check`]'s table says which.
+//! mean never and none, or are refused where they could only be unsafe; the table in `check.rs` says which.
 //! A fault has a line of the file. Secrets are read at their use, by [`system::secret`], and can't be printed.
 //! No other crate reads the environment or a clock (clippy.toml forbids it).
 //!

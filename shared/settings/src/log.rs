@@ -124,6 +124,11 @@ impl<'a> Log<'a> {
         Faults { file: self.name.to_owned(), faults: in_order(self.errors), omitted: self.omitted }
     }
 
+    /// Whether further errors are only counted.
+    pub(crate) fn is_full(&self) -> bool {
+        self.errors.len() >= MAX_FAULTS
+    }
+
     /// Whether `path` or a key below it has an error already, so that what follows from that one is not told too.
     pub(crate) fn told(&self, path: &str) -> bool {
         self.errors.iter().any(|(_, fault)| fault.key.starts_with(path))

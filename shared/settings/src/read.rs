@@ -13,6 +13,9 @@ use crate::{
     nearest::nearest_key,
 };
 
+/// The longest list. What lists mean together takes the product of their lengths.
+const MAX_ITEMS: usize = 1_000;
+
 /// A value of the file, with where it stands.
 #[derive(Debug, Clone)]
 pub(crate) struct At<T> {
@@ -68,6 +71,11 @@ impl<T: Read> Read for Vec<At<T>> {
             log.error(&node.path, &node.span, Problem::expected("a list", node.value));
             return None;
         };
+        if items.len() > MAX_ITEMS {
+            let problem = format!("a list of {}; at most {MAX_ITEMS} are read", items.len());
+            log.error(&node.path, &node.span, Problem::new(problem));
+            return None;
+        }
         let mut read = Vec::with_capacity(items.len());
         for (index, item) in items.iter().enumerate() {
             let node = Node { value: item.get_ref(), span: item.span(), path: format!("{}[{index}]", node.path) };
@@ -77,7 +85,7 @@ impl<T: Read> Read for Vec<At<T>> {
     }
 
     fn schema() -> Value {
-        json!({ "type": "array", "items": T::schema() })
+        json!({ "type": "array", "items": T::schema(), "maxItems": MAX_ITEMS })
     }
 
     fn keys(prefix: &str, out: &mut Vec<String>) {
@@ -194,21 +202,26 @@ impl<'a> Fields<'a> {
 }
 
 fn deny_unknown(node: &Node<'_>, table: &DeTable<'_>, columns: &[Column], log: &mut Log<'_>) {
-    let here = |column: &&Column| {
+    let is_known = |key: &str| columns.iter().any(|column| column.name() == key);
+    let mut unknown = table.keys().filter(|key| !is_known(key.get_ref())).peekable();
+    if unknown.peek().is_none() {
+        return;
+    }
+    let below = |column: &Column| {
         let mut below = Vec::new();
         (column.keys)(column.name(), &mut below);
-        !below.is_empty()
+        below
     };
-    let known: Vec<_> = columns.iter().filter(here).map(Column::name).collect();
-    let is_known = |key: &str| columns.iter().any(|column| column.name() == key);
-    for key in table.keys().filter(|key| !is_known(key.get_ref())) {
+    // A key with nothing below it is there only to be refused by its name.
+    let known: Vec<_> = columns.iter().filter(|column| !below(column).is_empty()).map(Column::name).collect();
+    let candidates: Vec<_> = columns.iter().flat_map(below).collect();
+    for key in unknown {
         let name = key.get_ref();
-        let mut below = Vec::new();
-        for column in columns {
-            (column.keys)(column.name(), &mut below);
+        let mut problem = Problem::new(format!("unknown key {}", shown(name)));
+        // The search for a name is the dear part, and nobody sees it beyond the limit.
+        if !log.is_full() {
+            problem = problem.wanting(format!("one of {}", listed(&known))).meant(nearest_key(name, &candidates));
         }
-        let problem = Problem::new(format!("unknown key {}", shown(name)));
-        let problem = problem.wanting(format!("one of {}", listed(&known))).meant(nearest_key(name, &below));
         log.error(&join(&node.path, name), &key.span(), problem);
     }
 }

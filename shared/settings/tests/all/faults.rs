@@ -268,6 +268,9 @@ fn a_file_of_junk_is_told_in_bounds() {
     assert_eq!((faults.faults.len(), faults.omitted), (MAX_FAULTS, 5_000 - MAX_FAULTS));
     assert!(faults.to_string().ends_with(&format!("and {} more", 5_000 - MAX_FAULTS)));
 
+    let list = format!("policy = [{}]", "{ name = \"a\" },".repeat(1_001));
+    assert_eq!(told(&list), ["1:10 policy | a list of 1001; at most 1000 are read | -"]);
+
     let long = format!("mode = \"{}\" # {}", "x".repeat(50_000), "y".repeat(50_000));
     let text = parse(&long, "f").unwrap_err().to_string();
     assert!(text.len() < 2_000, "{} bytes", text.len());

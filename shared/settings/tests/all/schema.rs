@@ -29,6 +29,7 @@ fn valid(schema: &Value, value: &Value) -> bool {
             let known = |key: &String| rules.get("properties").is_some_and(|known| known.get(key).is_some());
             table.iter().filter(|(key, _)| !known(key)).all(|(_, value)| valid(rule, value))
         }),
+        "maxItems" => value.as_array().is_none_or(|items| items.len() as u64 <= rule.as_u64().unwrap()),
         "minimum" => value.as_i64().is_none_or(|number| number >= rule.as_i64().unwrap()),
         "maximum" => value.as_i64().is_none_or(|number| number <= rule.as_i64().unwrap()),
         "minLength" => value.as_str().is_none_or(|text| text.chars().count() as u64 >= rule.as_u64().unwrap()),
