@@ -24,15 +24,19 @@ fn sources(folder: &Path) -> Vec<PathBuf> {
 #[test]
 fn the_readme_names_every_variable() {
     let readme = fs::read_to_string(format!("{ROOT}/README.md")).unwrap();
-    let missing: Vec<_> =
-        VARIABLES.iter().map(|variable| variable.name()).filter(|name| !readme.contains(&format!("`{name}`"))).collect();
+    let missing: Vec<_> = VARIABLES
+        .iter()
+        .map(|variable| variable.name())
+        .filter(|name| !readme.contains(&format!("`{name}`")))
+        .collect();
     assert_eq!(missing, Vec::<&str>::new());
 }
 
 /// clippy.toml forbids `std::env::var` elsewhere; this sees what it can't: a flag that clap fills from a variable.
 #[test]
 fn no_flag_reads_the_environment_by_itself() {
-    let all: Vec<_> = ["functions", "shared"].iter().flat_map(|folder| sources(&Path::new(ROOT).join(folder))).collect();
+    let all: Vec<_> =
+        ["functions", "shared"].iter().flat_map(|folder| sources(&Path::new(ROOT).join(folder))).collect();
     assert!(all.len() > 50, "the walk must reach what is known to be there: {}", all.len());
     let from_env = |line: &str| {
         let attribute = line.trim_start();
