@@ -1,0 +1,64 @@
+//! Emptying the trash: what lay there long enough, by the pure decision.
+
+use std::sync::Arc;
+
+use backend::Outcome;
+use lifecycle::trash::{TrashEntry, due};
+
+use crate::{
+    Pass,
+    context::Context,
+    outcome::{Emptied, Upkeep},
+    scene::Scene,
+};
+
+impl Pass {
+    /// Removes for ever what lay in the trash of each backend for longer than `trash.keep`, and what can be
+    /// rebuilt while a disk is over its budget. Returns what was removed and what could not be.
+    pub async fn empty_trash(&self) -> (Vec<Emptied>, Vec<Arc<str>>) {
+        let deadline = self.clock.now().plus(self.limits.duration);
+        let (mut upkeep, mut errors) = (Upkeep::default(), Vec::new());
+        for unit in &self.units {
+            let cx = Context { pass: self, unit, deadline };
+            match Scene::read(cx).await {
+                Ok(scene) => empty(cx, &scene, &mut upkeep, &mut errors).await,
+                Err(error) => errors.push(error.to_string().into()),
+            }
+        }
+        (upkeep.emptied, errors)
+    }
+}
+
+/// One backend's. Not while it is paused: what is in the trash can still be taken back.
+pub(crate) async fn empty(cx: Context<'_>, scene: &Scene, upkeep: &mut Upkeep, errors: &mut Vec<Arc<str>>) {
+    let Some(role) = cx.unit.backend.undo.as_ref().filter(|_| !scene.paused) else { return };
+    let trashed = match cx.calls().within(cx.limits().act_timeout, role.trashed()).await {
+        Ok(trashed) => trashed,
+        Err(error) => return errors.push(format!("the trash could not be read: {error}").into()),
+    };
+    let entries: Vec<_> = trashed
+        .iter()
+        .map(|trashed| TrashEntry {
+            entry: trashed.entry.clone(),
+            tier: trashed.tier,
+            at: trashed.at,
+            bytes: trashed.bytes,
+        })
+        .collect();
+    let disk = scene.disk;
+    for due in due(&entries, cx.name(), disk, cx.policy(), cx.now()) {
+        if let Some(why) = cx.out_of_time() {
+            return errors.push(format!("the trash was not emptied to the end: {why}").into());
+        }
+        let entry = due.entry.entry;
+        match cx.calls().within(cx.limits().act_timeout, role.empty(&entry)).await {
+            Ok(Outcome::Done(()) | Outcome::AlreadyDone | Outcome::Gone) => {
+                tracing::info!(backend = %cx.name(), reason = ?due.reason, "`{entry}` was removed from the trash");
+                let backend = cx.name().clone();
+                upkeep.emptied.push(Emptied { backend, entry, bytes: due.entry.bytes });
+            }
+            Ok(other) => errors.push(format!("`{entry}` could not be removed from the trash: {other:?}").into()),
+            Err(error) => errors.push(format!("`{entry}` could not be removed from the trash: {error}").into()),
+        }
+    }
+}

@@ -1,0 +1,206 @@
+//! Taking back what was done: out of the trash, out of suspension.
+
+use std::collections::BTreeMap;
+
+use backend::{Outcome, Trashed};
+use ledger::{AuditLine, LedgerError, UNDO};
+use lifecycle::{Record, RuntimeId, State, Time, Token};
+
+use crate::{
+    Pass, PassError, Woken,
+    context::Context,
+    examine::{self, Look, Writes},
+    listing,
+    scene::Scene,
+};
+
+/// How many acts of one runtime are looked through for those that can be taken back.
+const HISTORY: usize = 100;
+
+/// An act that can be taken back.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Undoable {
+    /// On which runtime.
+    pub runtime: RuntimeId,
+    /// What was done, in words.
+    pub action: String,
+    /// When.
+    pub at: Time,
+    /// Which pass did it; `None`: the history does not tell.
+    pub owner: Option<String>,
+    /// Under which token; `None`: the history does not tell.
+    pub token: Option<Token>,
+    /// What of it lies in the trash. Empty: it was suspended, and is resumed.
+    pub entries: Vec<Trashed>,
+}
+
+/// What came of taking an act back.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[must_use]
+pub enum Undone {
+    /// It is as it was.
+    Back,
+    /// It was so already, by somebody else.
+    AlreadyBack,
+    /// Under way; a later pass looks.
+    Pending,
+    /// It can't be taken back as things stand: something new stands there, it is claimed.
+    Refused(String),
+    /// It could not be asked, or it is not known what came of it.
+    Failed(String),
+}
+
+impl Pass {
+    /// The acts that can be taken back, newest first, and which backends could not tell.
+    pub async fn undoable(&self) -> Result<(Vec<Undoable>, Vec<String>), PassError> {
+        let deadline = self.clock.now().plus(self.limits.duration);
+        let (mut found, mut errors) = (Vec::new(), Vec::new());
+        for unit in &self.units {
+            let cx = Context { pass: self, unit, deadline };
+            if let Some(role) = &unit.backend.undo {
+                match cx.calls().within(cx.limits().act_timeout, role.trashed()).await {
+                    Ok(trashed) => found.extend(in_trash(cx, trashed).await?),
+                    Err(error) => errors.push(format!("`{}`: the trash could not be read: {error}", cx.name())),
+                }
+            }
+            if unit.backend.suspend.is_some() {
+                found.extend(suspended(cx).await?);
+            }
+        }
+        found.sort_by(|a, b| b.at.cmp(&a.at).then_with(|| a.runtime.cmp(&b.runtime)));
+        Ok((found, errors))
+    }
+
+    /// Takes one act back. A full idle period passes afterwards: whoever takes back, wants it.
+    pub async fn undo(&self, act: &Undoable) -> Undone {
+        let Some(unit) = self.units.iter().find(|unit| unit.backend.name == *act.runtime.backend()) else {
+            return Undone::Refused(format!("backend `{}` is not configured", act.runtime.backend()));
+        };
+        let cx = Context { pass: self, unit, deadline: self.clock.now().plus(self.limits.duration) };
+        let undone = match act.entries.is_empty() {
+            true => resumed(self.wake(&act.runtime).await),
+            false => out_of_trash(cx, act).await,
+        };
+        if undone == Undone::Back {
+            note(cx, act).await;
+        }
+        undone
+    }
+}
+
+/// What lies in the trash, by the act that put it there.
+async fn in_trash(cx: Context<'_>, trashed: Vec<Trashed>) -> Result<Vec<Undoable>, LedgerError> {
+    let mut by_runtime: BTreeMap<RuntimeId, Vec<Trashed>> = BTreeMap::new();
+    for entry in trashed {
+        by_runtime.entry(entry.runtime.clone()).or_default().push(entry);
+    }
+    let mut acts = Vec::new();
+    for (runtime, mut entries) in by_runtime {
+        for line in cx.ledger().history(&runtime, HISTORY).await? {
+            let of_line = |entry: &mut Trashed| line.undo.iter().any(|name| **name == *entry.entry);
+            let mine: Vec<_> = entries.extract_if(.., of_line).collect();
+            if !mine.is_empty() {
+                acts.push(told(line, mine));
+            }
+        }
+        acts.extend(entries.into_iter().map(untold));
+    }
+    Ok(acts)
+}
+
+fn told(line: AuditLine, entries: Vec<Trashed>) -> Undoable {
+    let AuditLine { runtime, token, at, action, owner, .. } = line;
+    Undoable { runtime, action, at, owner: Some(owner), token: Some(token), entries }
+}
+
+/// Killed between the act and its line, or the records are others: the trash alone tells.
+fn untold(entry: Trashed) -> Undoable {
+    let action = match entry.tier {
+        lifecycle::Tier::Runtime => "delete".to_owned(),
+        tier => format!("shed {tier}"),
+    };
+    Undoable { runtime: entry.runtime.clone(), action, at: entry.at, owner: None, token: None, entries: vec![entry] }
+}
+
+/// What the last act suspended.
+async fn suspended(cx: Context<'_>) -> Result<Vec<Undoable>, LedgerError> {
+    let known = listing::known(cx).await?;
+    let at_rest = |(_, record): &(RuntimeId, Record)| record.state == State::Suspended;
+    let mut acts = Vec::new();
+    for (runtime, record) in known.records.into_iter().filter(at_rest) {
+        let newest = cx.ledger().history(&runtime, 1).await?.pop();
+        let ours =
+            |line: &AuditLine| line.action == lifecycle::Action::Suspend.to_string() && line.token == record.token;
+        acts.extend(newest.filter(ours).map(|line| told(line, Vec::new())));
+    }
+    Ok(acts)
+}
+
+async fn out_of_trash(cx: Context<'_>, act: &Undoable) -> Undone {
+    let Some(role) = &cx.unit.backend.undo else {
+        return Undone::Refused(format!("backend `{}` takes nothing back", cx.name()));
+    };
+    let mut undone = Undone::AlreadyBack;
+    for entry in &act.entries {
+        match cx.calls().within(cx.limits().act_timeout, role.undo(&entry.entry)).await {
+            Ok(Outcome::Done(_)) => undone = Undone::Back,
+            Ok(Outcome::AlreadyDone | Outcome::Gone) => {}
+            Ok(Outcome::Refused(why)) => return Undone::Refused(why.to_string()),
+            Ok(Outcome::Pending) => return Undone::Pending,
+            Ok(Outcome::Moved { .. }) => return Undone::Refused("something else stands there now".to_owned()),
+            Ok(Outcome::Unknown(why)) => return Undone::Failed(why.to_string()),
+            Err(error) => return Undone::Failed(error.to_string()),
+        }
+    }
+    match wanted(cx, &act.runtime).await {
+        Ok(()) => undone,
+        Err(why) => Undone::Failed(format!("it is back, and its record does not say so yet: {why}")),
+    }
+}
+
+/// Takes what is there again into the record, and that somebody wants it.
+async fn wanted(cx: Context<'_>, runtime: &RuntimeId) -> Result<(), String> {
+    let scene = Scene::read(cx).await.map_err(|error| error.to_string())?;
+    let record = cx.ledger().get(runtime).await.map_err(|error| error.to_string())?;
+    match examine::look(cx, &scene, runtime, record, Writes::Record).await {
+        Look::Subject(_) => {}
+        Look::NotThere => return Err("the backend does not show it".to_owned()),
+        Look::Failed(error) => return Err(error.to_string()),
+        Look::Ledger(error) => return Err(error.to_string()),
+    }
+    let beat = cx.ledger().heartbeat(runtime, None, None, cx.now()).await;
+    beat.map(drop).map_err(|error| error.to_string())
+}
+
+fn resumed(woken: Woken) -> Undone {
+    match woken {
+        Woken::Running(_) => Undone::Back,
+        Woken::AlreadyRunning => Undone::AlreadyBack,
+        Woken::Pending => Undone::Pending,
+        Woken::Claimed { until } => Undone::Refused(format!("somebody is at work on it, until {until} at the latest")),
+        Woken::NotFound => Undone::Refused("it is not there any more".to_owned()),
+        Woken::Refused(why) => Undone::Refused(why),
+        Woken::Failed(why) => Undone::Failed(why),
+    }
+}
+
+/// The undo stands in the history beside its act.
+async fn note(cx: Context<'_>, act: &Undoable) {
+    let Some(token) = act.token else { return };
+    let line = AuditLine {
+        runtime: act.runtime.clone(),
+        token,
+        at: cx.now(),
+        action: UNDO.to_owned(),
+        outcome: format!("{} taken back", act.action),
+        owner: cx.pass.owner.clone(),
+        reason: String::new(),
+        evidence: String::new(),
+        saved: None,
+        undo: Vec::new(),
+        bytes: 0,
+    };
+    if let Err(error) = cx.ledger().audit(&line).await {
+        tracing::warn!(runtime = %act.runtime, %error, "an undo could not be written into the audit");
+    }
+}

@@ -1,0 +1,272 @@
+//! One unit's part of a tick.
+
+use std::collections::HashSet;
+
+use futures::{StreamExt, stream};
+use ledger::{Leased, LedgerError};
+use lifecycle::{
+    Arming, Fate, Item, Kept, Plan, Reason, Record, RuntimeId, SnapshotBuilder, Subject, Time, Token, policy::Mode,
+    snapshot::Listing,
+};
+
+use crate::{
+    attempt::{self, Fated},
+    context::Context,
+    due::{self, DueRecord},
+    examine::{self, Examined, Look, Writes},
+    outcome::{Busy, Part, Upkeep},
+    presence::{self, Missing},
+    recover,
+    scene::Scene,
+    sweep, trash,
+};
+
+/// Runs one unit under its lease, so that two overlapping ticks don't do the work twice.
+pub(crate) async fn run(cx: Context<'_>, empty: Plan) -> Part {
+    let mut part = Part { plan: empty, fates: Vec::new(), upkeep: Upkeep::default(), errors: Vec::new(), healed: 0 };
+    if let Err(error) = leased(cx, &mut part).await {
+        part.errors.push(error.to_string().into());
+    }
+    if part.plan.backends.is_empty() && part.upkeep.busy.is_empty() {
+        let listing = Listing { complete: false, at: cx.now(), error: None };
+        part.plan.backends.push(crate::outcome::note(cx.name(), listing));
+    }
+    part
+}
+
+async fn leased(cx: Context<'_>, part: &mut Part) -> Result<(), LedgerError> {
+    let now = cx.now();
+    let until = cx.deadline.plus(cx.claim_until(now).since(now));
+    let lease = match cx.ledger().lease_unit(cx.name(), &cx.pass.owner, until, now).await? {
+        Leased::Won { token } => token,
+        Leased::Busy { owner, until } => {
+            part.upkeep.busy.push(Busy { backend: cx.name().clone(), owner, until });
+            return Ok(());
+        }
+    };
+    let passed = pass(cx, part, lease).await;
+    let released = cx.ledger().release_unit(cx.name(), lease, cx.now()).await;
+    passed.and(released.map(drop))
+}
+
+/// What is due and, when it is time, everything.
+async fn pass(cx: Context<'_>, part: &mut Part, lease: Token) -> Result<(), LedgerError> {
+    let mut scene = Scene::read(cx).await?;
+    part.errors.extend(scene.errors.drain(..));
+    let rest = due::due(cx, &scene, &mut part.upkeep, &mut part.errors).await?;
+    let sweeps = sweep_due(cx, &scene) || due::suspicious(cx, &scene, &rest);
+    let examined = if sweeps {
+        whole(cx, &mut scene, part, rest).await?
+    } else if scene.paused {
+        // Nothing would be acted on; it stays due until somebody lets acts go on.
+        nothing(cx, &scene).await
+    } else {
+        some(cx, &mut scene, part, rest).await?
+    };
+    let Examined { unit, mut plan, looked, errors } = examined;
+    part.errors.extend(errors.into_iter().map(Into::into));
+    part.fates = acts(cx, &scene, &plan, &unit, &looked).await;
+    put_off(cx, &scene, &plan, &part.fates, &unit)
+        .await
+        .unwrap_or_else(|error| part.errors.push(error.to_string().into()));
+    for note in &mut plan.backends {
+        if sweeps {
+            if sweep::swept(cx, &scene, note, lease).await? {
+                part.upkeep.swept.push(cx.name().clone());
+            }
+        } else {
+            // By id, nothing is missing.
+            note.listing.complete = note.listing.error.is_none();
+        }
+    }
+    part.plan = plan;
+    if sweeps && cx.policy().mode == Mode::Enforce {
+        trash::empty(cx, &scene, &mut part.upkeep, &mut part.errors).await;
+    }
+    Ok(())
+}
+
+/// Never swept, too long ago, or under another policy.
+fn sweep_due(cx: Context<'_>, scene: &Scene) -> bool {
+    let due = |sweep: lifecycle::Sweep| cx.now().since(sweep.at) >= cx.limits().sweep_every;
+    scene.last_sweep.is_none_or(due) || scene.swept_under.as_ref() != Some(&cx.policy().hash())
+}
+
+/// Everything that the backend shows and every record, and what is due and was in neither.
+async fn whole(
+    cx: Context<'_>,
+    scene: &mut Scene,
+    part: &mut Part,
+    rest: Vec<DueRecord>,
+) -> Result<Examined, LedgerError> {
+    let swept = sweep::sweep(cx, scene, &mut part.upkeep).await?;
+    part.errors.extend(swept.errors);
+    part.healed = swept.healed;
+    let recorded = swept.seen.iter().filter_map(|subject| Some((&subject.id, subject.record.as_deref()?)));
+    let stuck: Vec<_> = recorded.filter_map(|(id, record)| due::stuck(cx, id, record)).collect();
+    part.upkeep.stuck.retain(|known| !stuck.iter().any(|stuck| stuck.runtime == known.runtime));
+    part.upkeep.stuck.extend(stuck);
+    let seen: HashSet<RuntimeId> = swept.seen.iter().map(|subject| subject.id.clone()).collect();
+    let complete = swept.listing.complete;
+    let left = rest.into_iter().filter(|due| !complete && !seen.contains(&due.id)).collect();
+    let (looked, found) = look_at(cx, scene, part, left).await;
+    let mut unit = scene.furnish(
+        SnapshotBuilder::new(cx.name().clone(), cx.unit.backend.capabilities(), swept.listing)
+            .records(swept.unseen)
+            .build(),
+    );
+    let subjects = [unit.subjects(), &swept.seen, &found].concat();
+    unit.set_subjects(subjects);
+    let examined = examine::examine(cx, scene, unit, looked, Writes::Record).await;
+    for note in &examined.plan.backends {
+        scene.count(note);
+    }
+    Ok(examined)
+}
+
+/// What is due alone, by id.
+async fn some(
+    cx: Context<'_>,
+    scene: &mut Scene,
+    part: &mut Part,
+    rest: Vec<DueRecord>,
+) -> Result<Examined, LedgerError> {
+    let (looked, found) = look_at(cx, scene, part, rest).await;
+    let mut unit = scene.snapshot(cx, Listing { complete: false, at: cx.now(), error: None });
+    // Of what is due all that is heartbeat-fed is silent; the share of the fleet was looked at before.
+    unit.silent_mean = Some(1.0);
+    unit.set_subjects(found);
+    Ok(examine::examine(cx, scene, unit, looked, Writes::Record).await)
+}
+
+async fn nothing(cx: Context<'_>, scene: &Scene) -> Examined {
+    let unit = scene.snapshot(cx, Listing { complete: false, at: cx.now(), error: None });
+    examine::examine(cx, scene, unit, HashSet::new(), Writes::Nothing).await
+}
+
+/// Looks at each by id. What is not there is noted; what can't be looked at waits.
+async fn look_at(
+    cx: Context<'_>,
+    scene: &Scene,
+    part: &mut Part,
+    due: Vec<DueRecord>,
+) -> (HashSet<RuntimeId>, Vec<Subject>) {
+    let mut looks = stream::iter(due)
+        .map(|DueRecord { id, record }| async move {
+            if cx.out_of_time().is_some() {
+                return None;
+            }
+            Some((examine::look(cx, scene, &id, Some(record.clone()), Writes::Record).await, id, record))
+        })
+        .buffer_unordered(cx.concurrency());
+    let (mut looked, mut found) = (HashSet::new(), Vec::new());
+    while let Some(look) = looks.next().await {
+        let Some((look, id, record)) = look else { continue };
+        match look {
+            Look::Subject(subject) => {
+                looked.insert(id);
+                found.push(*subject);
+            }
+            Look::NotThere => match presence::missing(cx, &id, &record).await {
+                Ok(Missing::Gone) => part.upkeep.gone.push(id),
+                Ok(Missing::Noted) => {}
+                Err(error) => part.errors.push(format!("{id}: {error}").into()),
+            },
+            Look::Failed(error) => {
+                part.errors.push(format!("{id}: {error}").into());
+                let at = cx.now().plus(cx.backoff(record.attempts));
+                if let Err(error) = recover::later(cx, &id, &record, at).await {
+                    part.errors.push(format!("{id}: {error}").into());
+                }
+            }
+            Look::Ledger(error) => part.errors.push(format!("{id}: {error}").into()),
+        }
+    }
+    (looked, found)
+}
+
+/// Does each item, in the plan's order, several at once. In report mode nothing is done.
+async fn acts(
+    cx: Context<'_>,
+    scene: &Scene,
+    plan: &Plan,
+    unit: &lifecycle::UnitSnapshot,
+    looked: &HashSet<RuntimeId>,
+) -> Vec<Fated> {
+    if cx.policy().mode == Mode::Report {
+        let left = Fated::new(Fate::Left, "the mode is report; `furlough apply` does it, or mode = \"enforce\"");
+        return vec![left; plan.items.len()];
+    }
+    let acts = stream::iter(&plan.items).map(|item| {
+        let subject = unit.subject(&item.runtime).filter(|_| looked.contains(&item.runtime)).cloned();
+        one(cx, scene, item, subject)
+    });
+    acts.buffered(cx.concurrency()).collect().await
+}
+
+pub(crate) async fn one(cx: Context<'_>, scene: &Scene, item: &Item, looked: Option<Subject>) -> Fated {
+    if let Some(why) = cx.out_of_time() {
+        return Fated::new(Fate::Left, why);
+    }
+    let ready = match looked {
+        Some(subject) => attempt::ready(cx, scene, item, subject),
+        None => attempt::verify(cx, scene, item).await,
+    };
+    match ready {
+        Ok(ready) => attempt::attempt(cx, scene, ready).await,
+        Err(fated) => fated,
+    }
+}
+
+/// Gives every runtime that was due and was not acted on its next time.
+async fn put_off(
+    cx: Context<'_>,
+    scene: &Scene,
+    plan: &Plan,
+    fates: &[Fated],
+    unit: &lifecycle::UnitSnapshot,
+) -> Result<(), LedgerError> {
+    let now = cx.now();
+    let later = now.plus(cx.limits().sweep_every);
+    let reports = cx.policy().mode == Mode::Report;
+    let kept = plan.kept.iter().filter_map(|kept| Some((&kept.runtime, next(cx, scene, kept, unit, later)?)));
+    let items = plan.items.iter().zip(fates).filter_map(|(item, fated)| {
+        let at = if reports { Some(later) } else { fated.again };
+        Some((&item.runtime, at?))
+    });
+    let all: Vec<_> = kept.chain(items).collect();
+    let puts = stream::iter(all).map(|(id, at)| put(cx, scene, unit, id, at));
+    let mut puts = puts.buffer_unordered(cx.concurrency());
+    while let Some(put) = puts.next().await {
+        put?;
+    }
+    Ok(())
+}
+
+/// When a kept runtime that is due is looked at next; `None`: it is not due, so that stands already.
+fn next(cx: Context<'_>, scene: &Scene, kept: &Kept, unit: &lifecycle::UnitSnapshot, later: Time) -> Option<Time> {
+    let subject = unit.subject(&kept.runtime)?;
+    let record = subject.record.as_deref()?;
+    subject.seen.as_ref()?;
+    record.due_at.filter(|due| *due <= cx.now())?;
+    match kept.reason {
+        Reason::Budget { .. } => kept.next_check.or(Some(later)),
+        Reason::Paused => None,
+        Reason::Breaker { .. } | Reason::Unread | Reason::Moved | Reason::Wanted => Some(later),
+        _ => scene.arming(cx, subject, cx.now()).due_at.or(kept.next_check).or(Some(later)),
+    }
+}
+
+async fn put(
+    cx: Context<'_>,
+    scene: &Scene,
+    unit: &lifecycle::UnitSnapshot,
+    id: &RuntimeId,
+    at: Time,
+) -> Result<(), LedgerError> {
+    let Some(subject) = unit.subject(id) else { return Ok(()) };
+    let Some(Record { token, due_at, .. }) = subject.record.as_deref() else { return Ok(()) };
+    let arming = Arming { due_at: Some(at), ..scene.arming(cx, subject, cx.now()) };
+    let _ = cx.ledger().reschedule(id, *token, *due_at, arming, cx.now()).await?;
+    Ok(())
+}
