@@ -2,6 +2,9 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "fixtures are tests too: a failing one should panic")]
 
+mod agent_server;
+#[cfg(feature = "engines")]
+mod agent_server_real;
 mod architecture;
 mod contracts;
 mod faults;

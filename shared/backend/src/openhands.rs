@@ -128,7 +128,10 @@ impl Prober {
         let mut evidence = Evidence::at(self.clock.now());
         match self.conversations(server, bounds).await? {
             Conversations::Dormant => return Ok(evidence.probe(None)),
-            Conversations::Initializing => evidence.active(self.clock.now()),
+            Conversations::Initializing => {
+                evidence.active(self.clock.now());
+                return Ok(evidence.probe(since));
+            }
             Conversations::Told(conversations) => evidence.conversations(&conversations),
         }
         if !info.untouched() || !self.was_dormant(server, bounds).await? {

@@ -63,7 +63,57 @@ pub struct Backend {
 /// let backend = Backend::builder(name, "lists-only", Arc::new(ListsOnly)).deletes().build();
 /// ```
 ///
-/// The same without the role compiles:
+/// Each role asks for its own: a type that deletes can still not be given another one.
+///
+/// ```compile_fail,E0277
+/// # use std::sync::Arc;
+/// # use async_trait::async_trait;
+/// # use backend::{Backend, BackendError, Bounds, Deletable, Deleted, Inspectable, Listable, Outcome, Page, PageToken, Sighting, Target};
+/// # use lifecycle::{BackendName, RuntimeId, policy::WorkspaceRule};
+/// struct Deletes;
+/// # #[async_trait]
+/// # impl Listable for Deletes {
+/// #     async fn list(&self, _: Option<&PageToken>) -> Result<Page, BackendError> { unimplemented!() }
+/// # }
+/// # #[async_trait]
+/// # impl Inspectable for Deletes {
+/// #     async fn inspect(&self, _: &RuntimeId) -> Result<Sighting, BackendError> { unimplemented!() }
+/// # }
+/// # #[async_trait]
+/// # impl Deletable for Deletes {
+/// #     async fn delete(&self, _: &Target, _: WorkspaceRule, _: Bounds) -> Result<Outcome<Deleted>, BackendError> { unimplemented!() }
+/// # }
+/// let name = BackendName::new("b").unwrap();
+/// // Deletes is not Suspendable:
+/// let backend = Backend::builder(name, "deletes", Arc::new(Deletes)).deletes().suspends().build();
+/// ```
+///
+/// The same with the role that it has, and without the one that it lacks, compiles:
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use async_trait::async_trait;
+/// # use backend::{Backend, BackendError, Bounds, Deletable, Deleted, Inspectable, Listable, Outcome, Page, PageToken, Sighting, Target};
+/// # use lifecycle::{BackendName, RuntimeId, policy::WorkspaceRule};
+/// struct Deletes;
+/// # #[async_trait]
+/// # impl Listable for Deletes {
+/// #     async fn list(&self, _: Option<&PageToken>) -> Result<Page, BackendError> { unimplemented!() }
+/// # }
+/// # #[async_trait]
+/// # impl Inspectable for Deletes {
+/// #     async fn inspect(&self, _: &RuntimeId) -> Result<Sighting, BackendError> { unimplemented!() }
+/// # }
+/// # #[async_trait]
+/// # impl Deletable for Deletes {
+/// #     async fn delete(&self, _: &Target, _: WorkspaceRule, _: Bounds) -> Result<Outcome<Deleted>, BackendError> { unimplemented!() }
+/// # }
+/// let name = BackendName::new("b").unwrap();
+/// let backend = Backend::builder(name, "deletes", Arc::new(Deletes)).deletes().build();
+/// assert!(backend.capabilities().delete && backend.capabilities().suspend.is_none());
+/// ```
+///
+/// The first one without a role compiles too:
 ///
 /// ```
 /// # use std::sync::Arc;
