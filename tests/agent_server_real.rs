@@ -83,7 +83,7 @@ async fn probes_leave_no_trace(prober: &Prober, server: &Server) {
 
 /// `execution_status` is `running` while a tool runs and `idle_time` grows.
 async fn a_running_tool_is_seen_and_interrupted(prober: &Prober, server: &Server) {
-    let model = Model::start("sleep 600").await;
+    let model = Model::start("sleep 120").await;
     let conversation = server.converse(&model).await;
     until("the tool runs", async || model.asked() > 0 && server.idle_time().await >= 2).await;
     let told = probe(prober, server).await;

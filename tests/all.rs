@@ -7,5 +7,7 @@ mod agent_server;
 mod agent_server_real;
 mod architecture;
 mod contracts;
+mod fakes;
 mod faults;
 mod settings;
+mod worktree;

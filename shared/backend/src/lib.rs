@@ -3,13 +3,18 @@
 //! ```text
 //! pass ──► Backend { list, inspect, Option<role>… } ──► a backend crate ──► engine, git, provider
 //!              ▲                                            ▲
-//!              └── capabilities() ──► lifecycle::plan       └── contract (feature `testing`)
+//!              └── capabilities() ──► lifecycle::plan       ├── openhands ──► the agent server inside
+//!                                                           └── contract (feature `testing`)
 //! ```
+//!
+//! For tests (feature `testing`): `contract`, the sentences that any backend keeps; `fake`, a backend in memory
+//! that behaves; `faulty`, a decorator that fails before the effect or after it.
 //!
 //! **Invariants.** A backend is built from typed values, so that a role which it doesn't implement
 //! can't be given to it (see [`Backend::builder`]); what it lacks can't be called. A verb's answer is an
 //! [`Outcome`]; an error means that it could not be asked. A failed listing is an error, never an
-//! empty page. No call refreshes the runtime's own activity, ours or the provider's.
+//! empty page. No look refreshes the runtime's own activity, ours or the provider's; the only verbs that do run
+//! something inside on purpose ([`Executable`], [`openhands::Prober::interrupt_running`]).
 //!
 //! **Must never know**: policy, records, claims, or why it is asked.
 
