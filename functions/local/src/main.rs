@@ -11,11 +11,13 @@
 //! **Must never know**: how a verdict is reached, how a provider is called, how a record is stored.
 
 mod answer;
+mod candidates;
 mod cli;
 mod commands;
 mod demo;
 mod names;
 mod parts;
+mod progress;
 mod render;
 mod terminal;
 

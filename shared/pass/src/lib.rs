@@ -59,7 +59,7 @@ pub use notify::{Notifier, Webhook};
 pub use outcome::{Busy, Emptied, Outcome, Recovered, Recovery, Stuck, Upkeep};
 pub use preview::Survey;
 pub use rate::Gate;
-pub use undo::{Undoable, Undone};
+pub use undo::{Undoable, Undone, Way};
 pub use wake::Woken;
 pub use watch::{Step, Unwatched, Watch};
 

@@ -1,10 +1,10 @@
 //! Taking back what was done: out of the trash, out of suspension.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use backend::{Outcome, Trashed};
 use ledger::{AuditLine, LedgerError, UNDO};
-use lifecycle::{Record, RuntimeId, State, Time, Token};
+use lifecycle::{Action, RuntimeId, State, Time, Token};
 
 use crate::{
     Pass, PassError, Woken,
@@ -17,7 +17,7 @@ use crate::{
 /// How many acts of one runtime are looked through for those that can be taken back.
 const HISTORY: usize = 100;
 
-/// An act that can be taken back.
+/// An act that is not taken back yet, and how it can be.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Undoable {
     /// On which runtime.
@@ -30,8 +30,19 @@ pub struct Undoable {
     pub owner: Option<String>,
     /// Under which token; `None`: the history does not tell.
     pub token: Option<Token>,
-    /// What of it lies in the trash. Empty: it was suspended, and is resumed.
-    pub entries: Vec<Trashed>,
+    /// How it is taken back.
+    pub way: Way,
+}
+
+/// How an act is taken back.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Way {
+    /// Out of the trash.
+    Trash(Vec<Trashed>),
+    /// It was suspended: it is resumed.
+    Resume,
+    /// Not any more, or never.
+    None,
 }
 
 /// What came of taking an act back.
@@ -51,7 +62,8 @@ pub enum Undone {
 }
 
 impl Pass {
-    /// The acts that can be taken back, newest first, and which backends could not tell.
+    /// The acts that are not taken back yet, newest first, and which backends could not tell. What was deleted
+    /// for ever is among them, so that "the last acts" are the last ones.
     pub async fn undoable(&self) -> Result<(Vec<Undoable>, Vec<String>), PassError> {
         let deadline = self.clock.now().plus(self.limits.duration);
         let (mut found, mut errors) = (Vec::new(), Vec::new());
@@ -63,9 +75,8 @@ impl Pass {
                     Err(error) => errors.push(format!("`{}`: the trash could not be read: {error}", cx.name())),
                 }
             }
-            if unit.backend.suspend.is_some() {
-                found.extend(suspended(cx).await?);
-            }
+            let trashed: HashSet<_> = found.iter().map(|act| act.runtime.clone()).collect();
+            found.extend(at_rest(cx, &trashed).await?);
         }
         found.sort_by(|a, b| b.at.cmp(&a.at).then_with(|| a.runtime.cmp(&b.runtime)));
         Ok((found, errors))
@@ -77,9 +88,10 @@ impl Pass {
             return Undone::Refused(format!("backend `{}` is not configured", act.runtime.backend()));
         };
         let cx = Context { pass: self, unit, deadline: self.clock.now().plus(self.limits.duration) };
-        let undone = match act.entries.is_empty() {
-            true => resumed(self.wake(&act.runtime).await),
-            false => out_of_trash(cx, act).await,
+        let undone = match &act.way {
+            Way::Resume => resumed(self.wake(&act.runtime).await),
+            Way::Trash(entries) => out_of_trash(cx, &act.runtime, entries).await,
+            Way::None => Undone::Refused("it is not in any trash, and its backend keeps nothing of it".to_owned()),
         };
         if undone == Undone::Back {
             note(cx, act).await;
@@ -100,7 +112,7 @@ async fn in_trash(cx: Context<'_>, trashed: Vec<Trashed>) -> Result<Vec<Undoable
             let of_line = |entry: &mut Trashed| line.undo.iter().any(|name| **name == *entry.entry);
             let mine: Vec<_> = entries.extract_if(.., of_line).collect();
             if !mine.is_empty() {
-                acts.push(told(line, mine));
+                acts.push(told(line, Way::Trash(mine)));
             }
         }
         acts.extend(entries.into_iter().map(untold));
@@ -108,9 +120,9 @@ async fn in_trash(cx: Context<'_>, trashed: Vec<Trashed>) -> Result<Vec<Undoable
     Ok(acts)
 }
 
-fn told(line: AuditLine, entries: Vec<Trashed>) -> Undoable {
+fn told(line: AuditLine, way: Way) -> Undoable {
     let AuditLine { runtime, token, at, action, owner, .. } = line;
-    Undoable { runtime, action, at, owner: Some(owner), token: Some(token), entries }
+    Undoable { runtime, action, at, owner: Some(owner), token: Some(token), way }
 }
 
 /// Killed between the act and its line, or the records are others: the trash alone tells.
@@ -119,29 +131,33 @@ fn untold(entry: Trashed) -> Undoable {
         lifecycle::Tier::Runtime => "delete".to_owned(),
         tier => format!("shed {tier}"),
     };
-    Undoable { runtime: entry.runtime.clone(), action, at: entry.at, owner: None, token: None, entries: vec![entry] }
+    let (runtime, at) = (entry.runtime.clone(), entry.at);
+    Undoable { runtime, action, at, owner: None, token: None, way: Way::Trash(vec![entry]) }
 }
 
-/// What the last act suspended.
-async fn suspended(cx: Context<'_>) -> Result<Vec<Undoable>, LedgerError> {
-    let known = listing::known(cx).await?;
-    let at_rest = |(_, record): &(RuntimeId, Record)| record.state == State::Suspended;
+/// What the last act suspended, or deleted for ever.
+async fn at_rest(cx: Context<'_>, trashed: &HashSet<RuntimeId>) -> Result<Vec<Undoable>, LedgerError> {
     let mut acts = Vec::new();
-    for (runtime, record) in known.records.into_iter().filter(at_rest) {
+    for (runtime, record) in listing::known(cx).await?.records {
+        let (action, way) = match record.state {
+            State::Suspended => (Action::Suspend, Way::Resume),
+            State::Gone if !trashed.contains(&runtime) => (Action::Delete, Way::None),
+            _ => continue,
+        };
+        // The newest line is that act's; what somebody else stopped or removed is not ours to take back.
         let newest = cx.ledger().history(&runtime, 1).await?.pop();
-        let ours =
-            |line: &AuditLine| line.action == lifecycle::Action::Suspend.to_string() && line.token == record.token;
-        acts.extend(newest.filter(ours).map(|line| told(line, Vec::new())));
+        let ours = |line: &AuditLine| line.action == action.to_string() && line.token == record.token;
+        acts.extend(newest.filter(ours).map(|line| told(line, way)));
     }
     Ok(acts)
 }
 
-async fn out_of_trash(cx: Context<'_>, act: &Undoable) -> Undone {
+async fn out_of_trash(cx: Context<'_>, runtime: &RuntimeId, entries: &[Trashed]) -> Undone {
     let Some(role) = &cx.unit.backend.undo else {
         return Undone::Refused(format!("backend `{}` takes nothing back", cx.name()));
     };
     let mut undone = Undone::AlreadyBack;
-    for entry in &act.entries {
+    for entry in entries {
         match cx.calls().within(cx.limits().act_timeout, role.undo(&entry.entry)).await {
             Ok(Outcome::Done(_)) => undone = Undone::Back,
             Ok(Outcome::AlreadyDone | Outcome::Gone) => {}
@@ -152,7 +168,7 @@ async fn out_of_trash(cx: Context<'_>, act: &Undoable) -> Undone {
             Err(error) => return Undone::Failed(error.to_string()),
         }
     }
-    match wanted(cx, &act.runtime).await {
+    match wanted(cx, runtime).await {
         Ok(()) => undone,
         Err(why) => Undone::Failed(format!("it is back, and its record does not say so yet: {why}")),
     }

@@ -11,6 +11,7 @@ name = "worktrees"
 kind = "worktree"
 root = "conversation-worktrees"
 conversations = "conversations"
+trust_times = true             # the demo made them just now, and their files say that they are old
 price.running = "0.002/h"      # what a worktree's disk costs
 
 [[policy]]

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use lifecycle::{Action, Headline, Item, Kept, Plan, duration::Human, plan::BackendNote, report::{Bytes, Money}};
+use lifecycle::{Action, Headline, Item, Kept, Plan, Saves, duration::Human, plan::BackendNote, report::{Bytes, Money}};
 
 use super::{
     grid::{Grid, in_style, plain},
@@ -24,10 +24,14 @@ pub(crate) fn names(plan: &Plan) -> Names {
 /// The whole plan: idle hours first, then what would be done, then what would not.
 pub(crate) fn table(plan: &Plan, terminal: Terminal) -> String {
     let names = names(plan);
-    let mut parts = vec![headline(&plan.headline, terminal)];
-    let notes: Vec<_> = plan.backends.iter().filter_map(|note| trouble(note, terminal)).collect();
-    if !notes.is_empty() {
-        parts.push(notes.join("\n"));
+    let mut opening = idle(&plan.headline, terminal);
+    if let Some(saves) = saves(plan.headline.saves) {
+        opening = format!("{opening}\nThis plan saves {}", terminal.paint(Style::Bold, &saves));
+    }
+    let mut parts = vec![opening];
+    let troubles = troubles(plan.backends.iter(), terminal);
+    if !troubles.is_empty() {
+        parts.push(troubles.join("\n"));
     }
     parts.push(match plan.items.is_empty() {
         true => terminal.paint(Style::Green, "Nothing to reclaim now."),
@@ -39,28 +43,25 @@ pub(crate) fn table(plan: &Plan, terminal: Terminal) -> String {
     parts.join("\n\n")
 }
 
-/// What every report opens with.
-pub(crate) fn headline(headline: &Headline, terminal: Terminal) -> String {
+/// What every plan and report opens with: idle hours, and what they cost.
+pub(crate) fn idle(headline: &Headline, terminal: Terminal) -> String {
     let idle = format!("{} idle hours", hours(headline.idle_hours));
     let cost = match headline.idle_cost_micros {
-        0 => "no price is configured".to_owned(),
+        0 => "no price is configured for them".to_owned(),
         micros => format!("they cost {}", Money(micros)),
     };
-    let over = format!("over {} past the limit, of {}", headline.idle, count(headline.runtimes, "runtime"));
-    let mut lines = vec![format!("{} {over}; {cost}", terminal.paint(Style::Bold, &idle))];
-    if let Some(saves) = saves(headline) {
-        lines.push(format!("This plan saves {}", terminal.paint(Style::Bold, &saves)));
-    }
-    lines.join("\n")
+    let over = format!("{} of {} idle past the limit", headline.idle, count(headline.runtimes, "runtime"));
+    format!("{}; {cost}; {over}", terminal.paint(Style::Bold, &idle))
 }
 
-fn saves(headline: &Headline) -> Option<String> {
+/// `4.2 MB of disk and 0.32 an hour`; `None`: nothing.
+pub(crate) fn saves(saves: Saves) -> Option<String> {
     let mut parts = Vec::new();
-    if headline.saves.bytes > 0 {
-        parts.push(format!("{} of disk", Bytes(headline.saves.bytes)));
+    if saves.bytes > 0 {
+        parts.push(format!("{} of disk", Bytes(saves.bytes)));
     }
-    if headline.saves.micros_per_hour > 0 {
-        parts.push(format!("{} an hour", Money(headline.saves.micros_per_hour)));
+    if saves.micros_per_hour > 0 {
+        parts.push(format!("{} an hour", Money(saves.micros_per_hour)));
     }
     (!parts.is_empty()).then(|| parts.join(" and "))
 }
@@ -77,6 +78,11 @@ pub(crate) fn hours(hours: f64) -> String {
         grouped.push(digit);
     }
     rest.map_or(grouped.clone(), |rest| format!("{grouped}.{rest}"))
+}
+
+/// A line for each backend that something is wrong with.
+pub(crate) fn troubles<'a>(notes: impl Iterator<Item = &'a BackendNote>, terminal: Terminal) -> Vec<String> {
+    notes.filter_map(|note| trouble(note, terminal)).collect()
 }
 
 /// What is wrong with a backend, or stands in the way of acting on it.

@@ -31,6 +31,14 @@ pub(crate) fn relative(time: Time, now: Time) -> String {
     }
 }
 
+/// One unit, for narrow columns: `25m ago`, `now`.
+pub(crate) fn ago(time: Time, now: Time) -> String {
+    match now.since(time) {
+        past if past < Duration::from_secs(1) => "now".to_owned(),
+        past => format!("{} ago", age(past)),
+    }
+}
+
 /// `2026-11-30 13:45 UTC`.
 pub(crate) fn clock(time: Time) -> String {
     let text = time.to_string();
@@ -40,11 +48,13 @@ pub(crate) fn clock(time: Time) -> String {
     }
 }
 
-/// `1 runtime`, `3 runtimes`.
+/// `1 runtime`, `3 runtimes`, `2 entries`, `4 passes`.
 pub(crate) fn count(number: u64, noun: &str) -> String {
-    match number {
-        1 => format!("1 {noun}"),
-        _ => format!("{number} {noun}s"),
+    match (number, noun.strip_suffix('y')) {
+        (1, _) => format!("1 {noun}"),
+        (_, Some(stem)) => format!("{number} {stem}ies"),
+        (_, None) if noun.ends_with('s') => format!("{number} {noun}es"),
+        (_, None) => format!("{number} {noun}s"),
     }
 }
 

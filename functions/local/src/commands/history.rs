@@ -1,0 +1,81 @@
+//! `furlough history RUNTIME`.
+
+use ledger::{AuditLine, UNDO};
+use lifecycle::{Evidence, Reason, RuntimeId};
+use serde_json::{Value, json};
+
+use crate::{
+    answer::{Answer, Fault},
+    candidates::Candidates,
+    names::decoded,
+    parts::{Plant, ledger_fault},
+    render::{
+        grid::{Grid, in_style, plain},
+        words::{clock, safe},
+    },
+    terminal::{Style, Terminal},
+};
+
+/// What was done with a runtime, newest first. One that is long gone is named in full.
+pub(crate) async fn command(plant: &Plant, name: &str, limit: u16) -> Result<Answer, Fault> {
+    let pass = plant.looking().await?;
+    let id = match Candidates::read(&pass, plant.terminal).await?.named(name) {
+        Ok(named) => named.id,
+        Err(fault) => name.parse::<RuntimeId>().map_err(|_| fault)?,
+    };
+    let lines = pass.ledger.history(&id, usize::from(limit)).await.map_err(ledger_fault)?;
+    let acts: Vec<_> = lines.iter().map(document).collect();
+    let json = json!({ "runtime": id, "acts": acts });
+    Ok(Answer::done(text(&id, &lines, plant.terminal), json))
+}
+
+fn text(id: &RuntimeId, lines: &[AuditLine], terminal: Terminal) -> String {
+    let head = terminal.paint(Style::Bold, &decoded(id));
+    if lines.is_empty() {
+        return format!("{head}\nnothing was done with it");
+    }
+    let mut grid = Grid::new(terminal, &["WHEN", "ACT", "OUTCOME", "WHY", "BY"]);
+    for line in lines {
+        let style = if line.action == UNDO { Style::Green } else { Style::Bold };
+        grid.row([
+            plain(clock(line.at)),
+            in_style(style, safe(&line.action)),
+            plain(safe(line.outcome.split(':').next().unwrap_or_default())),
+            plain(why(line)),
+            in_style(Style::Dim, safe(&line.owner)),
+        ]);
+    }
+    let mut text = format!("{head}\n{}", grid.text(0));
+    for line in lines.iter().filter(|line| line.saved.is_some()) {
+        let saved = line.saved.as_deref().unwrap_or_default();
+        text = format!("{text}\nsaved at {}: {}", clock(line.at), safe(saved));
+    }
+    text
+}
+
+/// The sentence with its figures, where the line's reason and evidence can be read.
+fn why(line: &AuditLine) -> String {
+    let reason: Option<Reason> = serde_json::from_str(&line.reason).ok();
+    let evidence: Option<Evidence> = serde_json::from_str(&line.evidence).ok();
+    match (reason, evidence) {
+        (Some(reason), Some(evidence)) => safe(&reason.with(&evidence, line.at)).into_owned(),
+        (Some(reason), None) => safe(&reason.to_string()).into_owned(),
+        _ => String::new(),
+    }
+}
+
+fn document(line: &AuditLine) -> Value {
+    let parsed = |text: &str| serde_json::from_str::<Value>(text).unwrap_or(Value::Null);
+    json!({
+        "at": line.at,
+        "action": line.action,
+        "outcome": line.outcome,
+        "by": line.owner,
+        "token": line.token,
+        "reason": parsed(&line.reason),
+        "evidence": parsed(&line.evidence),
+        "saved": line.saved,
+        "undo": line.undo,
+        "bytes": line.bytes,
+    })
+}

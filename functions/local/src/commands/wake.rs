@@ -1,0 +1,37 @@
+//! `furlough wake RUNTIME`.
+
+use lifecycle::RuntimeId;
+use pass::{Pass, Woken};
+use serde_json::json;
+
+use crate::{
+    answer::{Answer, Exit, Fault},
+    candidates::Candidates,
+    names::decoded,
+    parts::Plant,
+    render::words::clock,
+};
+
+/// Resumes a suspended runtime; of many callers one does it.
+pub(crate) async fn command(plant: &Plant, name: &str) -> Result<Answer, Fault> {
+    let pass = plant.acting("wake").await?;
+    let named = Candidates::read(&pass, plant.terminal).await?.named(name)?;
+    woken(&pass, &named.id).await
+}
+
+async fn woken(pass: &Pass, id: &RuntimeId) -> Result<Answer, Fault> {
+    let name = decoded(id);
+    let (word, text, exit) = match pass.wake(id).await {
+        Woken::Running(_) => ("running", format!("{name} runs again"), Exit::Done),
+        Woken::AlreadyRunning => ("already_running", format!("{name} runs already"), Exit::Done),
+        Woken::Pending => ("pending", format!("{name} is on its way; `furlough list` shows when it runs"), Exit::Done),
+        Woken::Claimed { until } => {
+            let problem = format!("somebody is at work on `{name}`, until {} at the latest; try again then", clock(until));
+            return Err(Fault::refused("claimed", problem));
+        }
+        Woken::NotFound => return Err(Fault::failed("gone", format!("`{name}` is not there: nothing can wake it"))),
+        Woken::Refused(why) => return Err(Fault::refused("refused", format!("`{name}` can't be woken: {why}"))),
+        Woken::Failed(why) => return Err(Fault::failed("wake", format!("`{name}` was not woken: {why}"))),
+    };
+    Ok(Answer::done(text, json!({ "runtime": id, "woken": word })).ending(exit))
+}

@@ -1,0 +1,114 @@
+//! A report of a pass for people.
+
+use lifecycle::{
+    Report,
+    report::{Bytes, Entry, Fate, Standing},
+};
+use pass::Outcome;
+
+use super::{
+    grid::{Cell, Grid, in_style, plain},
+    plan::{idle, saves, style, troubles},
+    words::{clip, count, safe},
+};
+use crate::{
+    names::{Names, decoded},
+    terminal::{Style, Terminal},
+};
+
+/// The longest detail in a table; JSON has all of it.
+const DETAIL_CHARS: usize = 100;
+
+/// The whole report: idle hours first, then what became of each act.
+pub(crate) fn text(report: &Report, terminal: Terminal) -> String {
+    let mut parts = vec![format!("{}\n{}", idle(&report.headline, terminal), counts(report, terminal))];
+    parts.extend(backends(report, terminal));
+    if !report.entries.is_empty() {
+        parts.push(entries(&report.entries, terminal));
+    }
+    parts.join("\n\n")
+}
+
+/// The report of a pass, and what it put in order beside its plan.
+pub(crate) fn pass(outcome: &Outcome, terminal: Terminal) -> String {
+    let mut parts = vec![text(&outcome.report, terminal)];
+    let upkeep = upkeep(outcome);
+    if !upkeep.is_empty() {
+        parts.push(upkeep.join("\n"));
+    }
+    parts.join("\n\n")
+}
+
+/// `3 done, 1 refused; saved 4.2 MB of disk`.
+fn counts(report: &Report, terminal: Terminal) -> String {
+    let counts = report.counts();
+    let told = Fate::ALL.into_iter().filter_map(|fate| Some(format!("{} {fate}", counts.get(&fate)?)));
+    let told: Vec<_> = told.collect();
+    let style = match report.standing() {
+        Standing::AllDone => Style::Green,
+        Standing::SomeNotDone => Style::Yellow,
+        Standing::SomeFailed => Style::Red,
+    };
+    let told = if told.is_empty() { "nothing to do".to_owned() } else { told.join(", ") };
+    let saved = saves(report.saved()).map_or(String::new(), |saved| format!("; saved {saved}"));
+    format!("{}{saved}", terminal.paint(style, &told))
+}
+
+fn backends(report: &Report, terminal: Terminal) -> Option<String> {
+    let notes = troubles(report.backends.iter().map(|backend| &backend.note), terminal);
+    let errors = report.backends.iter().flat_map(|backend| {
+        let said = backend.note.listing.error.as_deref();
+        let new = backend.errors.iter().filter(move |error| Some(&***error) != said);
+        new.map(|error| format!("{} {}", terminal.paint(Style::Red, backend.note.backend.as_str()), safe(error)))
+    });
+    let lines: Vec<_> = notes.into_iter().chain(errors).collect();
+    (!lines.is_empty()).then(|| lines.join("\n"))
+}
+
+fn entries(entries: &[Entry], terminal: Terminal) -> String {
+    let names = Names::new(entries.iter().map(|entry| &entry.runtime));
+    let mut grid = Grid::new(terminal, &["RESULT", "ACT", "RUNTIME", "SAVED", "MORE"]).right(3);
+    for entry in entries {
+        let bytes = if entry.fate == Fate::Done { entry.saves.bytes } else { 0 };
+        grid.row([
+            fate(entry.fate),
+            in_style(style(entry.action), entry.action.to_string()),
+            in_style(Style::Bold, names.of(&entry.runtime)),
+            plain(if bytes == 0 { "–".to_owned() } else { Bytes(bytes).to_string() }),
+            plain(clip(&safe(&detail(entry)), DETAIL_CHARS)),
+        ]);
+    }
+    grid.text(0)
+}
+
+fn fate(fate: Fate) -> Cell {
+    let style = match fate.standing() {
+        Standing::AllDone => Style::Green,
+        Standing::SomeNotDone => Style::Yellow,
+        Standing::SomeFailed => Style::Red,
+    };
+    in_style(style, fate.to_string())
+}
+
+fn detail(entry: &Entry) -> String {
+    entry.detail.as_ref().map_or_else(|| entry.reason.to_string(), |detail| detail.to_string())
+}
+
+/// What was put in order, a line each.
+fn upkeep(outcome: &Outcome) -> Vec<String> {
+    let done = &outcome.upkeep;
+    let mut lines = Vec::new();
+    lines.extend(done.recovered.iter().map(|found| format!("{}: left {}, {}", decoded(&found.runtime), found.was, found.how)));
+    lines.extend(done.woken.iter().map(|id| format!("{}: called back, somebody had asked for it", decoded(id))));
+    lines.extend(done.gone.iter().map(|id| format!("{}: gone, its absence was seen twice", decoded(id))));
+    lines.extend(done.stuck.iter().map(|stuck| {
+        format!("{}: failed {} in a row, a person may want to look", decoded(&stuck.runtime), count(stuck.attempts.into(), "time"))
+    }));
+    if !done.emptied.is_empty() {
+        let bytes = done.emptied.iter().map(|entry| entry.bytes).sum();
+        lines.push(format!("{} removed from the trash for ever, {} freed", count(done.emptied.len() as u64, "entry"), Bytes(bytes)));
+    }
+    lines.extend(done.busy.iter().map(|busy| format!("`{}`: {} is at it, until {} at the latest", busy.backend, safe(&busy.owner), busy.until)));
+    lines.extend(done.more_due.iter().map(|backend| format!("`{backend}`: more is due than one pass takes; the next goes on")));
+    lines
+}
