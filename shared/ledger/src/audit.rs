@@ -14,12 +14,15 @@ use crate::{
 /// The longest evidence that is stored, in bytes; an item may have 400 KB.
 const MAX_EVIDENCE_BYTES: usize = 64 * 1024;
 
+/// The action of a line that takes an act back; its token is that act's.
+pub const UNDO: &str = "undo";
+
 /// One act. Written before its completion, so that a retry of both writes the same line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AuditLine {
     /// On which runtime.
     pub runtime: RuntimeId,
-    /// Under which token: with the runtime, the line's key.
+    /// Under which token: with the runtime (and whether it is an undo), the line's key.
     pub token: Token,
     /// When it ended.
     pub at: Time,
@@ -93,13 +96,18 @@ pub(crate) fn shortened(evidence: &str) -> String {
     serde_json::json!({ "cut": &evidence[..end], "bytes": evidence.len() }).to_string()
 }
 
+/// Padded, so that the order of the keys is that of the tokens. An undo stands after the act that it takes back.
+fn key(line: &AuditLine) -> String {
+    let undo = if line.action == UNDO { "/undo" } else { "" };
+    format!("act/{:020}{undo}", line.token)
+}
+
 fn written(line: &AuditLine) -> Item {
     let expires = line.at.plus(AUDIT_KEEP).millis().div_euclid(1000);
     let undo = line.undo.iter().map(text).collect();
     let always = [
         ("runtime", text(line.runtime.to_string())),
-        // Padded, so that the order of the keys is that of the tokens.
-        ("act", text(format!("act/{:020}", line.token))),
+        ("act", text(key(line))),
         ("token", number(line.token)),
         ("at", time(line.at)),
         ("action", text(&line.action)),

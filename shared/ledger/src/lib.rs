@@ -42,13 +42,14 @@ use std::{sync::Arc, time::Duration};
 use aws_sdk_dynamodb::Client;
 use lifecycle::{RuntimeId, Time};
 
-pub use audit::AuditLine;
+pub use audit::{AuditLine, UNDO};
 pub use error::LedgerError;
+pub use lifecycle::Arming;
 pub use outcome::{
     Claimed, Completed, Cursor, Due, Healed, Heartbeat, HoldSet, Leased, Lost, Many, Noted, Rearmed, RecordPage,
     Registered, Taken,
 };
-pub use request::{Arming, ClaimRequest, ClaimRule, Completion, Detail, Ended, Failure, HoldRequest, ProbeSeen};
+pub use request::{ClaimRequest, ClaimRule, Completion, Detail, Ended, Failure, HoldRequest, ProbeSeen};
 pub use unit::{Pause, Unit};
 
 /// The longest incarnation that a record holds, in bytes. Docker's (an id of 64 hex digits and a time) has 95.

@@ -1,24 +1,11 @@
 //! What the ledger is asked for.
 
 use lifecycle::{
-    Action, Incarnation, RuntimeId, State, Tier, Time, Token,
+    Action, Arming, Incarnation, RuntimeId, State, Tier, Time, Token,
     observation::Labels,
     record::{Epoch, Hold},
 };
 use serde::{Deserialize, Serialize};
-
-/// When a record comes due, computed from the policy. The ledger puts it later by a runtime's own jitter
-/// (less than `coalesce`), never earlier.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Arming {
-    /// How long after `idle_from` it comes due; `None`: idleness makes it due never.
-    pub idle_ms: Option<u64>,
-    /// The earliest hard deadline (lifetime, native).
-    pub cap_at: Option<Time>,
-    /// When it comes due; `None`: by no rule. It is then looked at again after [`crate::RECHECK`], since a
-    /// record that is in no index is never looked at again.
-    pub due_at: Option<Time>,
-}
 
 /// The wish to act on a runtime, with all that its evidence rests on.
 #[derive(Debug, Clone, PartialEq, Eq)]

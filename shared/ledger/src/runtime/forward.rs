@@ -16,27 +16,30 @@ impl Ledger {
     /// whose middle state somebody has a claim is left to that. Writes nothing when nothing changed.
     pub async fn observe(&self, seen: &Observation, arming: Arming, now: Time) -> Result<Record, LedgerError> {
         let known = self.get(&seen.id).await?;
-        self.observe_known(known, seen, arming, now).await
+        self.observe_known(known, seen, |_| arming, now).await
     }
 
-    /// The same for a record that the caller has read already (`None`: it read that there is none).
+    /// The same for a record that the caller has read already (`None`: it read that there is none). `arm`
+    /// tells from the record as it will be written when it comes due.
     pub async fn observe_known(
         &self,
         known: Option<Record>,
         seen: &Observation,
-        arming: Arming,
+        arm: impl Fn(&Record) -> Arming,
         now: Time,
     ) -> Result<Record, LedgerError> {
         item::check_run(&seen.id, &seen.incarnation)?;
-        let arming = self.stored(&seen.id, &arming, now);
         let mut known = known;
         for _ in 0..ROUNDS {
+            let next = match &known {
+                None => observe::fresh(seen, now),
+                Some(old) => observe::step(old, seen, self.options.skew, now),
+            };
+            let arming = self.stored(&seen.id, &arm(&next), now);
+            let next = observe::armed(next, known.as_ref(), &arming);
             let written = match &known {
-                None => self.create(&seen.id, &observe::fresh(seen, &arming, now)).await?,
-                Some(old) => {
-                    let next = observe::step(old, seen, &arming, self.options.skew, now);
-                    self.forward(&seen.id, old, &next, now).await?
-                }
+                None => self.create(&seen.id, &next).await?,
+                Some(old) => self.forward(&seen.id, old, &next, now).await?,
             };
             match written {
                 Written::Done(record) => return Ok(record),

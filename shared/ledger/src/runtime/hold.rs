@@ -44,10 +44,8 @@ impl Ledger {
 
     fn held(&self, id: &RuntimeId, hold: Hold, seen: Option<&Observation>, now: Time) -> Record {
         let arming = self.stored(id, &Arming { due_at: Some(now), ..Arming::default() }, now);
-        let mut record = match seen {
-            Some(seen) => observe::fresh(seen, &arming, now),
-            None => observe::unseen(&arming, now),
-        };
+        let record = seen.map_or_else(|| observe::unseen(now), |seen| observe::fresh(seen, now));
+        let mut record = observe::armed(record, None, &arming);
         record.hold_until = Some(match hold {
             Hold::Unreadable => Hold::Forever,
             hold => hold,

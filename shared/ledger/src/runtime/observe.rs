@@ -7,7 +7,7 @@ use lifecycle::{Activity, Busy, Observation, Record, Signal, State, Time, activi
 use crate::{Arming, item::VERSION};
 
 /// The record of a runtime that was never seen before.
-pub(crate) fn fresh(seen: &Observation, arming: &Arming, now: Time) -> Record {
+pub(crate) fn fresh(seen: &Observation, now: Time) -> Record {
     let state = settled(seen.state).unwrap_or(State::Running);
     let begun = known(seen.running_since, now);
     let since = known(seen.state_since, now);
@@ -23,18 +23,17 @@ pub(crate) fn fresh(seen: &Observation, arming: &Arming, now: Time) -> Record {
         state,
         state_since: state_since.unwrap_or(now),
         idle_from,
-        armed: Some(idle_from),
         last_active: active,
         last_source: active.map(|_| Signal::Provider),
         frozen_since: frozen(seen).then_some(now),
         busy_until: busy(seen.busy, now),
         running_since: begun,
-        ..unseen(arming, now)
+        ..unseen(now)
     }
 }
 
 /// The record of a runtime that somebody names and nobody has seen: neither active nor idle.
-pub(crate) fn unseen(arming: &Arming, now: Time) -> Record {
+pub(crate) fn unseen(now: Time) -> Record {
     Record {
         v: VERSION,
         epoch: 0,
@@ -48,9 +47,9 @@ pub(crate) fn unseen(arming: &Arming, now: Time) -> Record {
         frozen_since: None,
         busy_until: None,
         running_since: None,
-        idle_ms: arming.idle_ms,
-        cap_at: arming.cap_at,
-        armed: Some(now),
+        idle_ms: None,
+        cap_at: None,
+        armed: None,
         hold_until: None,
         wanted_at: None,
         absent_since: None,
@@ -62,14 +61,13 @@ pub(crate) fn unseen(arming: &Arming, now: Time) -> Record {
         claim: None,
         // A tombstone that has expired took its token along: the time is later than any token of that life.
         token: u64::try_from(now.millis()).unwrap_or(0),
-        due_at: arming.due_at,
+        due_at: None,
     }
 }
 
 /// The record after the observation; equal to `old` when there is nothing to write.
-pub(crate) fn step(old: &Record, seen: &Observation, arming: &Arming, skew: Duration, now: Time) -> Record {
-    // Who holds a claim on a middle state, or comes after its holder, finishes or abandons it under the token.
-    if old.state.is_middle() && old.claim.is_some() {
+pub(crate) fn step(old: &Record, seen: &Observation, skew: Duration, now: Time) -> Record {
+    if claimed_middle(old) {
         return old.clone();
     }
     let mut next = old.clone();
@@ -86,7 +84,6 @@ pub(crate) fn step(old: &Record, seen: &Observation, arming: &Arming, skew: Dura
         active(&mut next, at, Signal::Provider);
     }
     next.busy_until = next.busy_until.max(busy(seen.busy, now));
-    rearm(&mut next, old, arming);
     next
 }
 
@@ -164,24 +161,32 @@ fn thaw(next: &mut Record, seen: &Observation, now: Time) {
     }
 }
 
-/// A new due time where something changed, or where it is sooner; never later than a claim's or a wish's.
-fn rearm(next: &mut Record, old: &Record, arming: &Arming) {
+/// The record with a new due time, where something changed or it is sooner; never later than what a claim's
+/// end or a wish has set. The record of a claim's middle state is left as it is.
+pub(crate) fn armed(mut next: Record, old: Option<&Record>, arming: &Arming) -> Record {
+    if old.is_some_and(claimed_middle) {
+        return next;
+    }
     next.idle_ms = arming.idle_ms;
     next.cap_at = arming.cap_at;
-    let sooner = match (arming.due_at, old.due_at) {
-        (Some(new), Some(old)) => new < old,
-        (_, None) => true,
-        (None, Some(_)) => false,
-    };
-    if next == old && !sooner {
-        return;
+    let known = old.and_then(|old| old.due_at);
+    let sooner = arming.due_at.is_some_and(|due| known.is_none_or(|known| due < known));
+    if old == Some(&next) && !sooner {
+        return next;
     }
-    let pinned = old.claim.is_some() || next.wanted_at.is_some();
-    next.due_at = match (arming.due_at, old.due_at) {
-        (Some(new), Some(old)) if pinned => Some(new.min(old)),
-        (new, old) => new.or(old),
+    let pinned = next.claim.is_some() || next.wanted_at.is_some();
+    next.due_at = match (arming.due_at, known) {
+        (Some(due), Some(known)) if pinned => Some(due.min(known)),
+        (due, known) => due.or(known),
     };
     next.armed = Some(next.idle_from);
+    next
+}
+
+/// Somebody has a claim on a middle state, live or expired: he, or who comes after him, finishes or abandons
+/// what was begun, under the token.
+fn claimed_middle(record: &Record) -> bool {
+    record.state.is_middle() && record.claim.is_some()
 }
 
 /// A state that a record can be in by observation; `None`: the provider is on its way, so ours stays.

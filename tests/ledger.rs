@@ -1,0 +1,8 @@
+//! The ledger, on the same SDK and the same conditions as on AWS, against the embedded store.
+
+mod claims;
+mod fixture;
+mod index;
+mod life;
+mod observed;
+mod races;
