@@ -4,6 +4,8 @@
 //! The inventory is a mixed one: four backends, three policies with labels, windows and overrides; most
 //! runtimes are active, some idle, held, busy, unknown, suspended or foreign.
 
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a benchmark may panic, and prints what it measured")]
+
 use std::{collections::BTreeMap, process::ExitCode, sync::Arc, time::Duration};
 
 use lifecycle::{
@@ -86,7 +88,7 @@ fn unit(number: u64, now: Time) -> UnitSnapshot {
 fn subject(backend: &BackendName, n: u64, now: Time) -> Subject {
     let spread = n.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 40;
     let id = RuntimeId::new(backend, format!("runtime-{n:08}").as_bytes()).unwrap();
-    let state = if spread % 10 == 0 { State::Suspended } else { State::Running };
+    let state = if spread.is_multiple_of(10) { State::Suspended } else { State::Running };
     let active = now.minus(Duration::from_secs(spread % 2_400));
     let incarnation = Incarnation::new(format!("run-{n}"));
     let observation = Observation {
@@ -95,9 +97,9 @@ fn subject(backend: &BackendName, n: u64, now: Time) -> Subject {
         state,
         state_since: Some(now.minus(Duration::from_hours(spread % 500))),
         running_since: Some(now.minus(Duration::from_mins(spread % 1_500))),
-        activity: if spread % 7 == 0 { Activity::Unknown } else { Activity::At(active) },
-        busy: if spread % 11 == 0 { Busy::Until(now.plus(Duration::from_hours(1))) } else { Busy::No },
-        ownership: if spread % 50 == 0 { Ownership::Foreign } else { Ownership::Ours },
+        activity: if spread.is_multiple_of(7) { Activity::Unknown } else { Activity::At(active) },
+        busy: if spread.is_multiple_of(11) { Busy::Until(now.plus(Duration::from_hours(1))) } else { Busy::No },
+        ownership: if spread.is_multiple_of(50) { Ownership::Foreign } else { Ownership::Ours },
         labels: Arc::new(labels(spread)),
         cannot: Vec::new(),
         loss: Loss::Unknown,
@@ -119,7 +121,7 @@ fn labels(spread: u64) -> BTreeMap<String, String> {
         ("managed-by".to_owned(), "furlough".to_owned()),
         ("team".to_owned(), format!("team-{}", spread % 40)),
     ]);
-    if spread % 20 == 0 {
+    if spread.is_multiple_of(20) {
         labels.insert("furlough.idle".to_owned(), "45m".to_owned());
     }
     labels
@@ -135,7 +137,7 @@ fn record(spread: u64, state: State, incarnation: Incarnation, now: Time) -> Rec
         state_since: now.minus(Duration::from_hours(spread % 500)),
         first_seen: now.minus(Duration::from_hours(600)),
         idle_from,
-        last_active: (spread % 7 != 0).then_some(idle_from),
+        last_active: (!spread.is_multiple_of(7)).then_some(idle_from),
         last_source: Some(Signal::Heartbeat),
         frozen_since: None,
         busy_until: None,
@@ -143,7 +145,7 @@ fn record(spread: u64, state: State, incarnation: Incarnation, now: Time) -> Rec
         idle_ms: None,
         cap_at: None,
         armed: None,
-        hold_until: (spread % 30 == 0).then_some(Hold::Forever),
+        hold_until: (spread.is_multiple_of(30)).then_some(Hold::Forever),
         wanted_at: None,
         absent_since: None,
         attempts: 0,

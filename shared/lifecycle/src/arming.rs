@@ -48,14 +48,14 @@ impl Judge<'_> {
 
     /// The shortest of all limits that count from activity and have the role that they need.
     fn idle_ms(&self, facts: &Facts<'_>) -> Option<u64> {
-        let rules = facts.active?.rules;
+        let limits = facts.active?.limits;
         let rests = self.unit.can.rests;
         let idle = match (facts.shortest, rests) {
             (Some(shortest), false) if facts.lacks(self, Action::Suspend).is_none() => Some(shortest),
-            (Some(shortest), true) => rules.retention.suspended.map(|keep| shortest.saturating_add(keep)),
+            (Some(shortest), true) => limits.suspended.map(|keep| shortest.saturating_add(keep)),
             _ => None,
         };
-        let files = [rules.files.caches, rules.files.dependencies];
+        let files = [limits.caches, limits.dependencies];
         let files = files.into_iter().flatten().min();
         let files = files.filter(|_| facts.lacks(self, Action::Shed(Tier::Caches)).is_none());
         let limit = [idle, files].into_iter().flatten().min()?;
@@ -63,7 +63,7 @@ impl Judge<'_> {
     }
 
     fn cap_at(&self, facts: &Facts<'_>) -> Option<Time> {
-        let max = facts.active.and_then(|active| active.rules.lifetime_max).filter(|_| !self.unit.can.rests);
+        let max = facts.active.and_then(|active| active.limits.lifetime).filter(|_| !self.unit.can.rests);
         let lifetime = facts.running_since().zip(max).map(|(since, max)| self.due(since, max));
         let native = facts.seen.native.as_ref().and_then(|native| native.deadline);
         let native = native.map(|NativeDeadline { at, .. }| at);

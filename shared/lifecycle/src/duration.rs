@@ -93,8 +93,8 @@ mod tests {
     #[test]
     fn what_people_write() {
         let ok = |text| parse(text).unwrap();
-        assert_eq!(ok("45m"), Duration::from_secs(2_700));
-        assert_eq!(ok("1h30m"), Duration::from_secs(5_400));
+        assert_eq!(ok("45m"), Duration::from_mins(45));
+        assert_eq!(ok("1h30m"), Duration::from_mins(90));
         assert_eq!(ok("2w 3d"), Duration::from_hours(17 * 24));
         assert_eq!(ok("1500ms"), Duration::from_millis(1_500));
         assert_eq!(ok("0s"), Duration::ZERO);

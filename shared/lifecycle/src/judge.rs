@@ -39,6 +39,8 @@ pub struct Judge<'a> {
 #[derive(Debug)]
 pub(crate) struct Active<'a> {
     pub(crate) rules: &'a Rules,
+    /// The other limits. Here and below zero is no limit, wherever it slipped in.
+    pub(crate) limits: Limits,
     /// `idle.after` at this moment.
     after: Option<Duration>,
     /// The shortest that it ever is.
@@ -47,6 +49,31 @@ pub(crate) struct Active<'a> {
     pub(crate) change: Option<Time>,
     /// The disk budget, when the disk is over it.
     pub(crate) over_disk: Option<Percent>,
+}
+
+/// The limits of a policy that are the same at any time; `None`: never.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Limits {
+    pub(crate) unknown: Option<Duration>,
+    pub(crate) lifetime: Option<Duration>,
+    pub(crate) suspended: Option<Duration>,
+    pub(crate) archived: Option<Duration>,
+    pub(crate) caches: Option<Duration>,
+    pub(crate) dependencies: Option<Duration>,
+}
+
+impl Limits {
+    fn of(rules: &Rules) -> Self {
+        let some = |limit: Option<Duration>| limit.filter(|limit| !limit.is_zero());
+        Self {
+            unknown: some(rules.unknown_after),
+            lifetime: some(rules.lifetime_max),
+            suspended: some(rules.retention.suspended),
+            archived: some(rules.retention.archived),
+            caches: some(rules.files.caches),
+            dependencies: some(rules.files.dependencies),
+        }
+    }
 }
 
 /// What is decided of one runtime, before its backend as a whole is looked at.
@@ -86,6 +113,7 @@ impl<'a> Judge<'a> {
         let active = matching
             .map(|rules| Active {
                 rules,
+                limits: Limits::of(rules),
                 after: rules.idle_after_at(now),
                 shortest: rules.shortest_idle_after(),
                 change: rules.next_window_change(now),

@@ -20,8 +20,12 @@ impl Time {
     pub const MIN: Self = Self(-62_167_219_200_000);
 
     /// From milliseconds since the Unix epoch, clamped to what RFC 3339 can say.
-    pub fn from_millis(millis: i64) -> Self {
-        Self(millis.clamp(Self::MIN.0, Self::MAX.0))
+    pub const fn from_millis(millis: i64) -> Self {
+        match millis {
+            ..-62_167_219_200_000 => Self::MIN,
+            253_370_764_800_001.. => Self::MAX,
+            millis => Self(millis),
+        }
     }
 
     /// Milliseconds since the Unix epoch.

@@ -47,7 +47,7 @@ pub struct TrashDue {
 
 /// The entries that are due at `now`, oldest first.
 ///
-/// What is older than `trash.keep` goes. While the disk is still over the budget that the policies set
+/// What is older than `trash.keep` goes (zero keeps for ever). While the disk is still over the budget that the policies set
 /// for this backend, what can be rebuilt (caches, dependencies) goes too, the oldest first; work never
 /// goes before its time.
 #[must_use]
@@ -58,12 +58,12 @@ pub fn due(
     policy: &Policy,
     now: Time,
 ) -> Vec<TrashDue> {
+    let keep = policy.trash_keep;
     let mut sorted: Vec<_> = entries.iter().collect();
     sorted.sort_by(|a, b| (a.at, &a.entry).cmp(&(b.at, &b.entry)));
     let (expired, young): (Vec<_>, Vec<_>) =
-        sorted.into_iter().partition(|entry| now.since(entry.at) > policy.trash_keep);
+        sorted.into_iter().partition(|entry| !keep.is_zero() && now.since(entry.at) > keep);
     let mut freed = expired.iter().fold(0, |sum: u64, entry| sum.saturating_add(entry.bytes));
-    let keep = policy.trash_keep;
     let take = |entry: &TrashEntry, reason| TrashDue { entry: entry.clone(), reason };
     let mut due: Vec<_> = expired.into_iter().map(|entry| take(entry, TrashReason::Expired { keep })).collect();
     let Some((disk, budget)) = disk.zip(strictest(policy, backend)) else { return due };

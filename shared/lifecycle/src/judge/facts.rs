@@ -101,10 +101,15 @@ impl<'a> Facts<'a> {
         known.or(entered)
     }
 
-    /// Since when it is in the stage that the backend shows. Activity in it counts as entering it anew.
-    pub(crate) fn stage_since(&self) -> Option<Time> {
+    /// When it entered the state that the backend shows: the later of what is known of that.
+    fn entered(&self) -> Option<Time> {
         let agreed = self.record.filter(|record| record.state == self.seen.state).map(|record| record.state_since);
-        let since = agreed.max(self.seen.state_since)?;
+        agreed.max(self.seen.state_since)
+    }
+
+    /// Since when its stage is kept. Activity in it counts as entering it anew.
+    pub(crate) fn stage_since(&self) -> Option<Time> {
+        let since = self.entered()?;
         let wanted = self.record.and_then(|record| record.wanted_at);
         Some(since.max(self.proof.map_or(since, |(at, _)| at)).max(wanted.unwrap_or(since)))
     }
@@ -197,7 +202,7 @@ impl<'a> Facts<'a> {
             idle: now.since(idle_from),
             last_active: self.proof.map(|(at, _)| at),
             source: self.proof.map(|(_, signal)| signal),
-            state_since: self.stage_since(),
+            state_since: self.entered(),
             running_since: self.running_since(),
             policy: self.active.map_or_else(|| "".into(), |active| active.rules.name.clone()),
             would_lose: self.would_lose(),

@@ -35,7 +35,7 @@ pub(super) const fn archived<T: Trace>() -> [Rule<T>; 2] {
 /// Neither work under way nor activity extends it.
 fn lifetime<T: Trace>(judge: &Judge<'_>, facts: &Facts<'_>, trace: &mut T) -> Ruling {
     let since = facts.running_since();
-    let max = facts.active.and_then(|active| active.rules.lifetime_max);
+    let max = facts.active.and_then(|active| active.limits.lifetime);
     trace.saw(|| limit_saw("running since", since, max, judge.now));
     let Some(max) = max.filter(|_| !judge.unit.can.rests) else { return Ruling::Pass };
     let Some(since) = since else { return Ruling::Wait(Reason::FirstSeen, None) };
@@ -83,7 +83,7 @@ fn idle<T: Trace>(judge: &Judge<'_>, facts: &Facts<'_>, trace: &mut T) -> Ruling
 
 /// Never seen active: suspended after a time of its own, never deleted.
 fn unknown<T: Trace>(judge: &Judge<'_>, facts: &Facts<'_>, trace: &mut T) -> Ruling {
-    let limit = facts.active.and_then(|active| active.rules.unknown_after);
+    let limit = facts.active.and_then(|active| active.limits.unknown);
     let first_seen = facts.record.map(|record| record.first_seen);
     trace.saw(|| limit_saw("first seen", first_seen, limit, judge.now));
     let Clock::Unknown(started) = facts.clock else { return Ruling::Pass };
@@ -98,7 +98,7 @@ fn unknown<T: Trace>(judge: &Judge<'_>, facts: &Facts<'_>, trace: &mut T) -> Rul
 
 /// A runtime that runs nothing has no suspended state: both times count from its activity.
 fn resting<T: Trace>(judge: &Judge<'_>, facts: &Facts<'_>, trace: &mut T) -> Ruling {
-    let keep = facts.active.and_then(|active| active.rules.retention.suspended);
+    let keep = facts.active.and_then(|active| active.limits.suspended);
     let total = facts.after.zip(keep).map(|(after, keep)| after.saturating_add(keep));
     trace.saw(|| clock_saw(facts, total, judge.now));
     if !judge.unit.can.rests || facts.shortest.is_none() {
@@ -122,12 +122,13 @@ fn resting<T: Trace>(judge: &Judge<'_>, facts: &Facts<'_>, trace: &mut T) -> Rul
 
 /// Sheds one tier by age, the cheapest to rebuild first.
 fn files<T: Trace>(judge: &Judge<'_>, facts: &Facts<'_>, trace: &mut T) -> Ruling {
-    let limits = facts.active.map(|active| active.rules.files).unwrap_or_default();
-    trace.saw(|| clock_saw(facts, limits.caches.or(limits.dependencies), judge.now));
+    let limits = facts.active.map(|active| [active.limits.caches, active.limits.dependencies]);
+    let [caches, dependencies] = limits.unwrap_or_default();
+    trace.saw(|| clock_saw(facts, caches.or(dependencies), judge.now));
     let Clock::Since(from) = facts.clock else { return Ruling::Pass };
     let mut next = None;
     let mut waits_for = None;
-    for (tier, after) in [(Tier::Caches, limits.caches), (Tier::Dependencies, limits.dependencies)] {
+    for (tier, after) in [(Tier::Caches, caches), (Tier::Dependencies, dependencies)] {
         let Some(after) = after.filter(|_| facts.has_tier(tier)) else { continue };
         let action = Action::Shed(tier);
         if judge.passed(from, after) {
@@ -141,12 +142,12 @@ fn files<T: Trace>(judge: &Judge<'_>, facts: &Facts<'_>, trace: &mut T) -> Rulin
 
 fn retention_suspended<T: Trace>(judge: &Judge<'_>, facts: &Facts<'_>, trace: &mut T) -> Ruling {
     let action = if judge.unit.can.archive { Action::Archive } else { Action::Delete };
-    let keep = facts.active.and_then(|active| active.rules.retention.suspended);
+    let keep = facts.active.and_then(|active| active.limits.suspended);
     retention(judge, facts, trace, (action, keep))
 }
 
 fn retention_archived<T: Trace>(judge: &Judge<'_>, facts: &Facts<'_>, trace: &mut T) -> Ruling {
-    let keep = facts.active.and_then(|active| active.rules.retention.archived);
+    let keep = facts.active.and_then(|active| active.limits.archived);
     retention(judge, facts, trace, (Action::Delete, keep))
 }
 

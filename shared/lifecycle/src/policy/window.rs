@@ -52,18 +52,26 @@ const HORIZON_DAYS: i64 = 8;
 impl Rules {
     /// What `idle.after` is at `now`: that of the first window that applies, else the policy's own.
     pub fn idle_after_at(&self, now: Time) -> Option<Duration> {
-        self.windows.iter().find(|window| window.applies(now)).map_or(self.idle_after, |window| window.idle_after)
+        self.windows
+            .iter()
+            .find(|window| window.applies(now))
+            .map_or(self.idle_after, |window| window.idle_after)
+            .filter(|after| !after.is_zero())
     }
 
     /// The shortest `idle.after` that can ever apply.
     pub fn shortest_idle_after(&self) -> Option<Duration> {
-        self.windows.iter().map(|window| window.idle_after).chain([self.idle_after]).flatten().min()
+        self.every_idle_after().flatten().min()
     }
 
     /// The longest `idle.after` that can ever apply; `None` when it is "never" at some time.
     pub fn longest_idle_after(&self) -> Option<Duration> {
+        self.every_idle_after().reduce(|a, b| Some(a?.max(b?))).flatten()
+    }
+
+    fn every_idle_after(&self) -> impl Iterator<Item = Option<Duration>> {
         let all = self.windows.iter().map(|window| window.idle_after).chain([self.idle_after]);
-        all.reduce(|a, b| Some(a?.max(b?))).flatten()
+        all.map(|after| after.filter(|after| !after.is_zero()))
     }
 
     /// When `idle.after` next becomes another by the clock alone; `None` without windows. May be too

@@ -1,6 +1,6 @@
 //! Merges the pages of a listing, answers of probes and records into one snapshot, whatever their order.
 
-use std::{cmp::Ordering, collections::BTreeMap};
+use std::collections::BTreeMap;
 
 use crate::{
     Activity, BackendName, Busy, Capabilities, Observation, Ownership, Record, RuntimeId, State, Subject, Time,
@@ -23,11 +23,11 @@ impl SnapshotBuilder {
         Self { unit: UnitSnapshot::new(backend, can, listing), subjects: BTreeMap::new() }
     }
 
-    /// Adds what was seen, as one page or several. Of two rows of one runtime the safer stays.
+    /// Adds what was seen, as one page or several. Two rows of one runtime are merged into the safer.
     pub fn seen(mut self, page: impl IntoIterator<Item = Observation>) -> Self {
         for row in page {
             let subject = entry(&mut self.subjects, row.id.clone());
-            subject.seen = safer(subject.seen.take(), Some(Box::new(row)), compare_rows);
+            subject.seen = merge(subject.seen.take(), Some(Box::new(row)), join_rows);
         }
         self
     }
@@ -36,7 +36,7 @@ impl SnapshotBuilder {
     pub fn records(mut self, records: impl IntoIterator<Item = (RuntimeId, Record)>) -> Self {
         for (id, record) in records {
             let subject = entry(&mut self.subjects, id);
-            subject.record = safer(subject.record.take(), Some(Box::new(record)), compare_records);
+            subject.record = merge(subject.record.take(), Some(Box::new(record)), newer);
         }
         self
     }
@@ -59,10 +59,10 @@ fn entry(subjects: &mut BTreeMap<RuntimeId, Subject>, id: RuntimeId) -> &mut Sub
     subjects.entry(id.clone()).or_insert(Subject { id, seen: None, record: None, probe: None })
 }
 
-/// The one that `compare` puts last. A total order makes this independent of the order of arrival.
-fn safer<T>(one: Option<Box<T>>, other: Option<Box<T>>, compare: fn(&T, &T) -> Ordering) -> Option<Box<T>> {
+/// Both, or the one that is there.
+fn merge<T>(one: Option<Box<T>>, other: Option<Box<T>>, join: fn(Box<T>, Box<T>) -> Box<T>) -> Option<Box<T>> {
     match (one, other) {
-        (Some(one), Some(other)) => Some(if compare(&one, &other).is_lt() { other } else { one }),
+        (Some(one), Some(other)) => Some(join(one, other)),
         (one, other) => one.or(other),
     }
 }
@@ -74,8 +74,8 @@ pub(super) fn merged(mut subjects: Vec<Subject>) -> Vec<Subject> {
         if later.id != first.id {
             return false;
         }
-        first.seen = safer(first.seen.take(), later.seen.take(), compare_rows);
-        first.record = safer(first.record.take(), later.record.take(), compare_records);
+        first.seen = merge(first.seen.take(), later.seen.take(), join_rows);
+        first.record = merge(first.record.take(), later.record.take(), newer);
         first.probe = match (first.probe, later.probe) {
             (Some(one), Some(other)) => Some(one.join(other)),
             (one, other) => one.or(other),
@@ -85,14 +85,26 @@ pub(super) fn merged(mut subjects: Vec<Subject>) -> Vec<Subject> {
     subjects
 }
 
-/// The row that shows more activity, or less right to act, is last. Total: equal only when equal in all.
-fn compare_rows(a: &Observation, b: &Observation) -> Ordering {
-    row_rank(a).cmp(&row_rank(b)).then_with(|| json(a).cmp(&json(b)))
+/// Of two rows the one that gives less right to act, with the latest signs of life of both. What makes
+/// one the lesser is in no joined field, so that any order of joining gives the same.
+fn join_rows(one: Box<Observation>, other: Box<Observation>) -> Box<Observation> {
+    let order = rank(&one).cmp(&rank(&other));
+    let swap = order.then_with(|| rest(&one).cmp(&rest(&other))).is_lt();
+    let (mut row, other) = if swap { (other, one) } else { (one, other) };
+    row.busy = row.busy.join(other.busy);
+    row.running_since = row.running_since.max(other.running_since);
+    if order.is_ne() {
+        return row;
+    }
+    row.state_since = row.state_since.max(other.state_since);
+    if let (Activity::At(at), Activity::At(other)) = (row.activity, other.activity) {
+        row.activity = Activity::At(at.max(other));
+    }
+    row
 }
 
-type RowRank = (u8, u8, Option<Time>, (u8, Time), (u8, Time), Option<Time>);
-
-fn row_rank(row: &Observation) -> RowRank {
+/// Whose it is, what it is on, and whether its activity is known.
+fn rank(row: &Observation) -> (u8, u8, u8) {
     let owner = match row.ownership {
         Ownership::Ours => 0,
         Ownership::Unlabelled => 1,
@@ -105,23 +117,28 @@ fn row_rank(row: &Observation) -> RowRank {
         State::Running => 3,
         State::Suspending | State::Archiving | State::Deleting | State::Resuming => 4,
     };
-    let busy = match row.busy {
-        Busy::No => (0, Time::MIN),
-        Busy::Until(until) => (1, until),
-        Busy::Unread => (2, Time::MIN),
+    let known = match row.activity {
+        Activity::Frozen => 0,
+        Activity::At(_) => 1,
+        Activity::Unknown => 2,
     };
-    let active = match row.activity {
-        Activity::Frozen => (0, Time::MIN),
-        Activity::At(at) => (1, at),
-        Activity::Unknown => (2, Time::MIN),
-    };
-    (owner, state, row.running_since, busy, active, row.state_since)
+    (owner, state, known)
 }
 
-/// The record of the later registration, claim and activity is last.
-fn compare_records(a: &Record, b: &Record) -> Ordering {
+/// All that is not joined, in an order that means nothing.
+fn rest(row: &Observation) -> Vec<u8> {
+    let activity = match row.activity {
+        Activity::At(_) => Activity::At(Time::MIN),
+        other => other,
+    };
+    json(&Observation { busy: Busy::No, running_since: None, state_since: None, activity, ..row.clone() })
+}
+
+/// The record of the later registration, claim and activity.
+fn newer(one: Box<Record>, other: Box<Record>) -> Box<Record> {
     let rank = |record: &Record| (record.epoch, record.token, record.idle_from);
-    rank(a).cmp(&rank(b)).then_with(|| json(a).cmp(&json(b)))
+    let order = rank(&one).cmp(&rank(&other)).then_with(|| json(&one).cmp(&json(&other)));
+    if order.is_lt() { other } else { one }
 }
 
 fn json(value: &impl serde::Serialize) -> Vec<u8> {
