@@ -58,7 +58,7 @@ pub(crate) async fn due(
             Ok(Handled::Recovered(recovered)) => upkeep.recovered.push(recovered),
             Ok(Handled::Woken(id)) => upkeep.woken.push(id),
             Ok(Handled::NotWoken(why)) => {
-                errors.push(format!("{id}: it is wanted and could not be called back: {why}").into())
+                errors.push(format!("{id}: it is wanted and could not be called back: {why}").into());
             }
             Err(error) => errors.push(format!("{id}: {error}").into()),
         }
@@ -95,7 +95,7 @@ async fn handle(
         };
     }
     if record.wanted_at.is_some() && matches!(record.state, State::Suspended | State::Archived) {
-        return Ok(wanted(cx, id, &record).await?);
+        return wanted(cx, id, &record).await;
     }
     Ok(Handled::Plan(Box::new(DueRecord { id: id.clone(), record })))
 }

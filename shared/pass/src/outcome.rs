@@ -179,8 +179,8 @@ impl Upkeep {
 
 impl Outcome {
     /// Puts the parts of all units together.
-    pub(crate) fn of(parts: Vec<Part>, empty: Plan, mode: Mode, now: Time) -> Self {
-        let mut outcome = Self { report: Report::of(&empty, mode), upkeep: Upkeep::default() };
+    pub(crate) fn of(parts: Vec<Part>, empty: &Plan, mode: Mode, now: Time) -> Self {
+        let mut outcome = Self { report: Report::of(empty, mode), upkeep: Upkeep::default() };
         for part in parts {
             let mut report = Report::of(&part.plan, mode);
             for (entry, fated) in report.entries.iter_mut().zip(part.fates) {

@@ -18,7 +18,7 @@ impl Pass {
         });
         let mut parts: Vec<_> = units.buffer_unordered(self.units.len().max(1)).collect().await;
         parts.sort_by(|a, b| a.backend().cmp(&b.backend()));
-        let outcome = Outcome::of(parts, empty, self.policy.mode, self.clock.now());
+        let outcome = Outcome::of(parts, &empty, self.policy.mode, self.clock.now());
         outcome.log();
         outcome
     }

@@ -46,7 +46,7 @@ fn line(cx: Context<'_>, ready: &Ready, token: Token, outcome: &str, effect: &Ef
         reason: json(&item.reason),
         evidence: json(&item.evidence),
         saved: effect.saved.as_deref().map(str::to_owned),
-        undo: effect.undo.iter().map(|entry| entry.to_string()).collect(),
+        undo: effect.undo.iter().map(ToString::to_string).collect(),
         bytes: effect.bytes,
     }
 }
@@ -149,10 +149,10 @@ async fn unknown(
     held: &Held,
     why: Arc<str>,
 ) -> Result<Fated, LedgerError> {
-    if let Ok(Sighting::Seen(seen)) = cx.calls().look(&ready.item.runtime).await {
-        if reached(ready.item.action, &seen) {
-            return finish(cx, scene, ready, held, (Fate::Done, Effect::default())).await;
-        }
+    if let Ok(Sighting::Seen(seen)) = cx.calls().look(&ready.item.runtime).await
+        && reached(ready.item.action, &seen)
+    {
+        return finish(cx, scene, ready, held, (Fate::Done, Effect::default())).await;
     }
     let fated = Fated::new(Fate::Unknown, why);
     ended(cx, ready, held.token, &fated).await;

@@ -52,7 +52,7 @@ async fn leased(cx: Context<'_>, part: &mut Part) -> Result<(), LedgerError> {
 /// What is due and, when it is time, everything.
 async fn pass(cx: Context<'_>, part: &mut Part, lease: Token) -> Result<(), LedgerError> {
     let mut scene = Scene::read(cx).await?;
-    part.errors.extend(scene.errors.drain(..));
+    part.errors.append(&mut scene.errors);
     let rest = due::due(cx, &scene, &mut part.upkeep, &mut part.errors).await?;
     let sweeps = sweep_due(cx, &scene) || due::suspicious(cx, &scene, &rest);
     let examined = if sweeps {
@@ -213,7 +213,8 @@ pub(crate) async fn one(cx: Context<'_>, scene: &Scene, item: &Item, looked: Opt
         None => attempt::verify(cx, scene, item).await,
     };
     match ready {
-        Ok(ready) => attempt::attempt(cx, scene, ready).await,
+        // Boxed: it is the largest part of a pass, and there are many at once.
+        Ok(ready) => Box::pin(attempt::attempt(cx, scene, ready)).await,
         Err(fated) => fated,
     }
 }
