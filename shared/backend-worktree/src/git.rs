@@ -45,13 +45,17 @@ const KEPT: [&str; 8] = [
 const LINKED: [&str; 6] = ["objects", "refs", "packed-refs", "reftable", "info", "shallow"];
 
 /// Given at every run, though a view has none of what they turn off: two locks on one door.
-const SETTINGS: [&str; 6] = [
+const SETTINGS: [&str; 10] = [
     "--no-optional-locks",
     "--no-pager",
-    "-ccore.fsmonitor=false",
-    "-ccore.hooksPath=/dev/null",
-    "-ccore.untrackedCache=false",
-    "-cgc.auto=0",
+    "-c",
+    "core.fsmonitor=false",
+    "-c",
+    "core.hooksPath=/dev/null",
+    "-c",
+    "core.untrackedCache=false",
+    "-c",
+    "gc.auto=0",
 ];
 
 /// Git could not be asked, or did not answer as it should. Says what happened, for people.
