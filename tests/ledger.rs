@@ -2,7 +2,9 @@
 
 mod claims;
 mod fixture;
+mod format;
 mod index;
 mod life;
 mod observed;
 mod races;
+mod whole;

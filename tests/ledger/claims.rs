@@ -23,7 +23,8 @@ fn request(rule: ClaimRule) -> ClaimRequest {
         ClaimRule::Delete { .. } => (State::Suspended, State::Deleting),
         ClaimRule::Shed { .. } | ClaimRule::Notify { .. } => (State::Suspended, State::Suspended),
     };
-    let record = lifecycle::Record { epoch: 1, incarnation: Some(Incarnation::new("run-1")), ..super::life::registered() };
+    let record =
+        lifecycle::Record { epoch: 1, incarnation: Some(Incarnation::new("run-1")), ..super::life::registered() };
     ClaimRequest { from, to, rule, ..idle_claim("a", &record, 0, NOW + 60) }
 }
 
@@ -73,7 +74,7 @@ async fn each_rule_wins_against_a_record_that_only_just_allows_it() {
     for rule in rules() {
         world.put(prepared(&world, rule).await).await;
         let claimed = won(world.ledger.claim(&request(rule), at(NOW)).await.unwrap());
-        let expected = (request(rule).to, first_token() + 1, super::fixture::claim("pass-1", NOW + 60));
+        let expected = (request(rule).to, first_token() + 1, Some(super::fixture::claim("pass-1", NOW + 60)));
         assert_eq!((claimed.state, claimed.token, claimed.claim), expected, "{rule:?}");
         assert_eq!(claimed.due_at, Some(at(NOW + 70)), "{rule:?}: it stays in the index, past its end and the skew");
         assert_eq!(world.due_names(NOW + 70).await, ["a"], "{rule:?}");
@@ -84,10 +85,7 @@ async fn each_rule_wins_against_a_record_that_only_just_allows_it() {
 type Case = (&'static str, Option<AttributeValue>, fn(ClaimRule) -> Option<Lost>);
 
 fn quiet(rule: ClaimRule) -> bool {
-    !matches!(
-        rule,
-        ClaimRule::Lifetime { .. } | ClaimRule::Retention { .. } | ClaimRule::Delete { resting: None, .. }
-    )
+    !matches!(rule, ClaimRule::Lifetime { .. } | ClaimRule::Retention { .. } | ClaimRule::Delete { resting: None, .. })
 }
 
 fn cases() -> Vec<Case> {
@@ -128,15 +126,11 @@ fn cases() -> Vec<Case> {
             );
             rests.then_some(Lost::Since { since: Some(at(5_001)) })
         }),
-        ("cd", None, |rule| {
-            matches!(rule, ClaimRule::Delete { noticed: Some(_), .. }).then_some(Lost::NotNoticed)
-        }),
+        ("cd", None, |rule| matches!(rule, ClaimRule::Delete { noticed: Some(_), .. }).then_some(Lost::NotNoticed)),
         ("no", millis(6_001), |rule| {
             matches!(rule, ClaimRule::Delete { noticed: Some(_), .. }).then_some(Lost::NotNoticed)
         }),
-        ("no", None, |rule| {
-            matches!(rule, ClaimRule::Delete { noticed: Some(_), .. }).then_some(Lost::NotNoticed)
-        }),
+        ("no", None, |rule| matches!(rule, ClaimRule::Delete { noticed: Some(_), .. }).then_some(Lost::NotNoticed)),
         ("sv", millis(4_999), |rule| {
             matches!(rule, ClaimRule::Delete { saved: Some(_), .. }).then_some(Lost::NotSaved)
         }),

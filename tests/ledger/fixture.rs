@@ -6,17 +6,12 @@ use std::{
     time::Duration,
 };
 
-use aws_sdk_dynamodb::{
-    Client,
-    config::{
-        BehaviorVersion, Config, Region, StalledStreamProtectionConfig, retry::RetryConfig, timeout::TimeoutConfig,
-    },
-    types::AttributeValue,
-};
+use aws_sdk_dynamodb::{Client, types::AttributeValue};
 use aws_smithy_runtime_api::{
     client::{
         http::{
-            HttpClient, HttpConnector, HttpConnectorFuture, HttpConnectorSettings, SharedHttpClient, SharedHttpConnector,
+            HttpClient, HttpConnector, HttpConnectorFuture, HttpConnectorSettings, SharedHttpClient,
+            SharedHttpConnector,
         },
         orchestrator::{HttpRequest, HttpResponse},
         runtime_components::RuntimeComponents,
@@ -27,8 +22,8 @@ use aws_smithy_types::body::SdkBody;
 use embedded::Embedded;
 use ledger::{Arming, ClaimRequest, ClaimRule, Claimed, Ledger, Options, Registered};
 use lifecycle::{
-    Action, Activity, BackendName, Busy, FileSizes, Incarnation, Loss, Observation, Ownership, Record, RuntimeId, State,
-    Time, Token,
+    Action, Activity, BackendName, Busy, FileSizes, Incarnation, Loss, Observation, Ownership, Record, RuntimeId,
+    State, Time, Token,
 };
 use serde_json::Value;
 
@@ -53,7 +48,6 @@ pub(crate) fn options() -> Options {
 }
 
 pub(crate) struct World {
-    pub(crate) store: Embedded,
     pub(crate) client: Client,
     pub(crate) ledger: Ledger,
     pub(crate) wire: Wire,
@@ -69,7 +63,7 @@ pub(crate) async fn world_with(options: Options) -> World {
     let client = wire.client();
     let ledger = Ledger::new(client.clone(), options);
     ledger.create_tables().await.unwrap();
-    World { store, client, ledger, wire }
+    World { client, ledger, wire }
 }
 
 impl World {
@@ -118,7 +112,8 @@ impl World {
     /// Forgets a runtime, so that a scenario can begin again on the same tables.
     pub(crate) async fn forget(&self, name: &str) {
         for sk in ["record", "detail"] {
-            let key = Item::from([("pk".to_owned(), text(&format!("runtime/{}", id(name)))), ("sk".to_owned(), text(sk))]);
+            let key =
+                Item::from([("pk".to_owned(), text(&format!("runtime/{}", id(name)))), ("sk".to_owned(), text(sk))]);
             self.client.delete_item().table_name("furlough").set_key(Some(key)).send().await.unwrap();
         }
     }
@@ -190,8 +185,8 @@ pub(crate) fn won(claimed: Claimed) -> Record {
     }
 }
 
-pub(crate) fn claim(owner: &str, until: i64) -> Option<lifecycle::Claim> {
-    Some(lifecycle::Claim { owner: owner.into(), until: at(until) })
+pub(crate) fn claim(owner: &str, until: i64) -> lifecycle::Claim {
+    lifecycle::Claim { owner: owner.into(), until: at(until) }
 }
 
 pub(crate) fn text(text: &str) -> AttributeValue {
@@ -212,7 +207,6 @@ pub(crate) fn first_token() -> Token {
 pub(crate) struct Call {
     pub(crate) operation: String,
     pub(crate) request: Value,
-    pub(crate) status: u16,
     pub(crate) response: Value,
 }
 
@@ -251,17 +245,7 @@ impl Wire {
     }
 
     pub(crate) fn client(&self) -> Client {
-        let config = Config::builder()
-            .behavior_version(BehaviorVersion::latest())
-            .region(Region::from_static("local"))
-            .endpoint_url("http://wire.invalid")
-            .allow_no_auth()
-            .retry_config(RetryConfig::disabled())
-            .timeout_config(TimeoutConfig::disabled())
-            .stalled_stream_protection(StalledStreamProtectionConfig::disabled())
-            .http_client(SharedHttpClient::new(self.clone()))
-            .build();
-        Client::from_conf(config)
+        embedded::client_over(SharedHttpClient::new(self.clone()))
     }
 
     /// The calls since the last time this was asked.
@@ -317,16 +301,19 @@ impl HttpConnector for Hop {
         HttpConnectorFuture::new(async move {
             if let Some(Fault::Before(code)) = fault {
                 let refusal = serde_json::json!({ "__type": code, "message": "broken by the test" });
-                wire.keep(operation, asked, 400, refusal.clone());
+                wire.keep(operation, asked, refusal.clone());
                 return Ok(answer(400, &refusal));
             }
             let response = inner.call(request).await?;
             let mut told: Value = serde_json::from_slice(response.body().bytes().unwrap()).unwrap();
             let status = response.status().as_u16();
             if let Some(kept) = kept {
+                if kept == asked["RequestItems"] {
+                    told["Responses"] = serde_json::json!({});
+                }
                 told["UnprocessedKeys"] = kept;
             }
-            wire.keep(operation, asked, status, told.clone());
+            wire.keep(operation, asked, told.clone());
             match fault {
                 Some(Fault::After) => Ok(answer(500, &serde_json::json!({ "__type": "InternalServerError" }))),
                 _ => Ok(answer(status, &told)),
@@ -338,6 +325,9 @@ impl HttpConnector for Hop {
 /// Takes keys out of a batch, to be told as unprocessed.
 fn set_aside(body: &mut Value, fault: Option<&Fault>) -> Option<Value> {
     let Some(Fault::Unprocessed(processed)) = fault else { return None };
+    if *processed == 0 {
+        return Some(body["RequestItems"].clone());
+    }
     let keys = body["RequestItems"]["furlough"]["Keys"].as_array_mut().unwrap();
     let aside = keys.split_off((*processed).min(keys.len()));
     (!aside.is_empty()).then(|| serde_json::json!({ "furlough": { "Keys": aside } }))
@@ -348,7 +338,7 @@ fn answer(status: u16, body: &Value) -> HttpResponse {
 }
 
 impl Wire {
-    fn keep(&self, operation: String, request: Value, status: u16, response: Value) {
-        self.calls.lock().unwrap().push(Call { operation, request, status, response });
+    fn keep(&self, operation: String, request: Value, response: Value) {
+        self.calls.lock().unwrap().push(Call { operation, request, response });
     }
 }

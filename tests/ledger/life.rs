@@ -95,8 +95,7 @@ async fn a_heartbeat_moves_the_clock_and_clears_what_its_silence_had_decided() {
     world.runtime("a").await;
     let beat = world.ledger.heartbeat(&id("a"), Some(1), Some(Duration::from_mins(5)), at(60)).await.unwrap();
     assert_eq!(beat, Heartbeat::Recorded);
-    let expected =
-        Record { idle_from: at(60), last_active: Some(at(60)), busy_until: Some(at(360)), ..registered() };
+    let expected = Record { idle_from: at(60), last_active: Some(at(60)), busy_until: Some(at(360)), ..registered() };
     assert_eq!(world.record("a").await, expected);
 }
 
@@ -169,7 +168,7 @@ async fn a_suspend_is_claimed_settled_and_woken_again() {
     let claimed = won(world.suspend_claim("a", 0, 2_000).await);
     let expected = Record {
         state: State::Suspending,
-        claim: claim("pass-1", 2_060),
+        claim: Some(claim("pass-1", 2_060)),
         token: first_token() + 1,
         due_at: Some(at(2_070)),
         ..registered()
@@ -195,7 +194,7 @@ async fn a_suspend_is_claimed_settled_and_woken_again() {
     let woken = won(world.ledger.wake(&id("a"), "wake-1", at(3_060), at(3_000)).await.unwrap());
     let expected = Record {
         state: State::Resuming,
-        claim: claim("wake-1", 3_060),
+        claim: Some(claim("wake-1", 3_060)),
         token: first_token() + 2,
         due_at: Some(at(3_070)),
         ..expected
@@ -303,12 +302,8 @@ async fn sheds_and_notices_end_in_the_state_that_they_began_in() {
     assert_eq!((claimed.condemned_at, claimed.noticed_at), (Some(at(3_000)), None));
     let noticed = world.ledger.complete(&id("a"), claimed.token, &done(Ended::Noticed), at(3_010)).await.unwrap();
     assert_eq!(noticed, Completed::Done { wanted: false });
-    let expected = Record {
-        condemned_at: Some(at(3_000)),
-        noticed_at: Some(at(3_010)),
-        token: first_token() + 2,
-        ..expected
-    };
+    let expected =
+        Record { condemned_at: Some(at(3_000)), noticed_at: Some(at(3_010)), token: first_token() + 2, ..expected };
     assert_eq!(world.record("a").await, expected);
 
     assert_eq!(world.ledger.heartbeat(&id("a"), None, None, at(4_000)).await.unwrap(), Heartbeat::Recorded);
@@ -387,17 +382,13 @@ async fn a_long_act_is_handed_over_and_taken_up_by_whoever_looks_next() {
     let given = world.ledger.hand_over(&id("a"), claimed.token, at(2_030), at(2_005)).await.unwrap();
     assert_eq!(given, Completed::Done { wanted: false });
     let record = world.record("a").await;
-    let expected = Record { claim: claim("pass-1", 1_995), due_at: Some(at(2_030)), ..claimed.clone() };
+    let expected = Record { claim: Some(claim("pass-1", 1_995)), due_at: Some(at(2_030)), ..claimed.clone() };
     assert_eq!(record, expected, "free at once, the clocks' skew included");
     assert_eq!(world.due_names(2_030).await, ["a"]);
 
     let taken = world.ledger.take_over(&id("a"), claimed.token, "pass-2", at(2_100), at(2_030)).await.unwrap();
-    let expected = Record {
-        claim: claim("pass-2", 2_100),
-        token: claimed.token + 1,
-        due_at: Some(at(2_110)),
-        ..expected
-    };
+    let expected =
+        Record { claim: Some(claim("pass-2", 2_100)), token: claimed.token + 1, due_at: Some(at(2_110)), ..expected };
     assert_eq!(taken, Claimed::Won(Box::new(expected.clone())));
     let settled = world.ledger.complete(&id("a"), expected.token, &done(Ended::Suspended), at(2_040)).await.unwrap();
     assert_eq!(settled, Completed::Done { wanted: false });

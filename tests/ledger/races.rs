@@ -3,10 +3,10 @@
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use futures::future::join_all;
-use ledger::{Claimed, Heartbeat, Leased, Lost, Taken};
+use ledger::{Claimed, Heartbeat, Leased, Ledger, Lost, Taken};
 use lifecycle::{State, policy::BudgetKind};
 
-use super::fixture::{World, at, backend, claim, due, id, idle_claim, seen, world};
+use super::fixture::{World, at, backend, claim, due, id, idle_claim, options, seen, world};
 
 /// Runs each on a thread of its own, all let go at once.
 async fn race<T, F>(contenders: Vec<F>) -> Vec<T>
@@ -42,7 +42,7 @@ async fn of_fifty_claims_exactly_one_wins_in_every_round() {
         let owner = format!("pass-{}", winners[0].0);
         let expected = lifecycle::Record {
             state: State::Suspending,
-            claim: claim(&owner, 2_060),
+            claim: Some(claim(&owner, 2_060)),
             token: record.token + 1,
             due_at: Some(at(2_070)),
             ..record
@@ -52,6 +52,24 @@ async fn of_fifty_claims_exactly_one_wins_in_every_round() {
         for (_, answer) in answers.iter().filter(|(_, answer)| matches!(answer, Claimed::Lost(_))) {
             assert_eq!(*answer, Claimed::Lost(Lost::Claimed { until: at(2_070) }));
         }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn of_contenders_on_two_connections_to_one_file_one_wins() {
+    let folder = tempfile::tempdir().unwrap();
+    let open = || Ledger::new(embedded::open(folder.path()).unwrap().client(), options());
+    let ledgers = [open(), open()];
+    let made = futures::future::try_join_all(ledgers.iter().map(Ledger::create_tables)).await;
+    made.unwrap();
+    for round in 0..5 {
+        let name = format!("r{round}");
+        let record = ledgers[0].observe(&seen(&name), due(3_600), at(0)).await.unwrap();
+        let contenders = (0..20).map(|n| {
+            let (ledger, request) = (ledgers[n % 2].clone(), idle_claim(&name, &record, 0, 2_060));
+            async move { ledger.claim(&request, at(2_000)).await.unwrap() }
+        });
+        assert_eq!(wins(&race(contenders.collect()).await), 1, "round {round}");
     }
 }
 
@@ -122,20 +140,19 @@ fn wins(answers: &[Claimed]) -> usize {
 async fn a_budget_is_never_overspent_and_a_unit_has_one_lease() {
     let world = world().await;
     for window in 0..5 {
-        let takes = (0..50).map(|_| {
+        let spenders = (0..50).map(|_| {
             let ledger = world.ledger.clone();
-            let take = async move { ledger.take_budget(&backend(), BudgetKind::Delete, window, 7, at(600)).await };
-            async move { take.await.unwrap() }
+            async move { ledger.take_budget(&backend(), BudgetKind::Delete, window, 7, at(600)).await.unwrap() }
         });
-        let answers = race(takes.collect()).await;
-        let taken: BTreeSet<_> = answers
+        let answers = race(spenders.collect()).await;
+        let numbers: BTreeSet<_> = answers
             .iter()
             .filter_map(|answer| match answer {
                 Taken::Taken { used } => Some(*used),
                 Taken::Spent { .. } => None,
             })
             .collect();
-        assert_eq!(taken, (1..=7).collect(), "each of the seven once");
+        assert_eq!(numbers, (1..=7).collect(), "each of the seven once");
         let used = world.ledger.used_budget(&backend(), BudgetKind::Delete, window).await.unwrap();
         assert_eq!(used, 7);
     }
@@ -185,8 +202,8 @@ fn work(world: &World, n: i64, work: Work) -> std::pin::Pin<Box<dyn Future<Outpu
             }
             Work::Hold => {
                 let hold = ledger::HoldRequest { hold: lifecycle::record::Hold::Forever, why: "mine", by: "me" };
-                let held = ledger.hold(&id("a"), &hold, None, at(n)).await.unwrap();
-                assert!(matches!(held, ledger::HoldSet::Held(_)), "{held:?}");
+                let answer = ledger.hold(&id("a"), &hold, None, at(n)).await.unwrap();
+                assert!(matches!(answer, ledger::HoldSet::Held(_)), "{answer:?}");
             }
         }
     })

@@ -4,10 +4,7 @@ use std::{fmt, sync::Arc};
 
 use aws_smithy_runtime_api::{
     client::{
-        http::{
-            HttpClient, HttpConnector, HttpConnectorFuture, HttpConnectorSettings, SharedHttpClient,
-            SharedHttpConnector,
-        },
+        http::{HttpClient, HttpConnector, HttpConnectorFuture, HttpConnectorSettings, SharedHttpConnector},
         orchestrator::{HttpRequest, HttpResponse},
         result::ConnectorError,
         runtime_components::RuntimeComponents,
@@ -18,17 +15,18 @@ use aws_smithy_types::body::SdkBody;
 use dynoxide::{Database, DynoxideError};
 use serde::{Serialize, de::DeserializeOwned};
 
+use crate::file::Gate;
+
 /// What comes before the operation's name in the header that names it.
 const TARGET: &str = "DynamoDB_20120810.";
 
 #[derive(Clone)]
-struct Connector {
-    database: Database,
-    place: Arc<str>,
-}
-
-pub(crate) fn http_client(database: Database, place: Arc<str>) -> SharedHttpClient {
-    SharedHttpClient::new(Connector { database, place })
+pub(crate) struct Connector {
+    pub(crate) database: Database,
+    /// Held while tables are made or changed.
+    pub(crate) gate: Gate,
+    /// What error messages call the database.
+    pub(crate) place: Arc<str>,
 }
 
 impl fmt::Debug for Connector {
@@ -57,7 +55,7 @@ impl Connector {
         let Some(body) = request.body().bytes() else {
             return Err(ConnectorError::user("a streamed request body can't be read here".into()));
         };
-        let (status, body) = match dispatch(&self.database, operation, body) {
+        let (status, body) = match self.dispatch(operation, body) {
             Ok(body) => (200, body),
             Err(error) => (error.status_code(), self.placed(error).to_json()),
         };
@@ -65,6 +63,17 @@ impl Connector {
         let mut response = HttpResponse::new(status, SdkBody::from(body));
         response.headers_mut().insert("content-type", "application/x-amz-json-1.0");
         Ok(response)
+    }
+
+    fn dispatch(&self, operation: &str, body: &[u8]) -> Result<String, DynoxideError> {
+        let turn = match operation {
+            "CreateTable" | "UpdateTable" | "DeleteTable" | "UpdateTimeToLive" => self.gate.close(),
+            _ => Ok(None),
+        };
+        let turn = turn.map_err(|error| DynoxideError::InternalServerError(error.to_string()))?;
+        let answer = dispatch(&self.database, operation, body);
+        drop(turn);
+        answer
     }
 
     /// A fault of the machine says which file it is about; DynamoDB's own answers stay as they are.

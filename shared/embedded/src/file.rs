@@ -1,9 +1,11 @@
 //! The database file: whose it is, opening it, and copying it without a trace.
 
 use std::{
-    fs, io,
+    fs::{self, File, TryLockError},
+    io,
     os::unix::{ffi::OsStrExt as _, fs::DirBuilderExt as _},
     path::{Path, PathBuf},
+    sync::Arc,
     time::SystemTime,
 };
 
@@ -23,13 +25,40 @@ const COPY_ROUNDS: u32 = 10;
 const PATH: &AsciiSet = &NON_ALPHANUMERIC.remove(b'/').remove(b'.').remove(b'_').remove(b'-').remove(b'~');
 
 /// Makes the folder and the file where needed and opens the database.
-pub(crate) fn open(folder: &Path) -> Result<Database, EmbeddedError> {
+pub(crate) fn open(folder: &Path) -> Result<(Database, Gate), EmbeddedError> {
     let unusable = |source| EmbeddedError::Folder { path: folder.to_owned(), source };
     fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(unusable)?;
     let folder = fs::canonicalize(folder).map_err(unusable)?;
     let path = folder.join(FILE);
+    let gate = Gate(Some(folder.as_path().into()));
+    let _closed = gate.close().map_err(unusable)?;
     check_ours(&path)?;
-    Database::new(&uri(&path, "mode=rwc")).map_err(|cause| refused(&path, cause))
+    let database = Database::new(&uri(&path, "mode=rwc")).map_err(|cause| refused(&path, cause))?;
+    Ok((database, gate))
+}
+
+/// Lets one process at a time make or change tables: a lock on the folder itself, so that no file is needed.
+///
+/// SQLite's own lock guards a single write, but a table is made in several: of two processes that make it at
+/// once, one would fail in the middle. A lock ends with its process, however that ends.
+#[derive(Clone, Debug)]
+pub(crate) struct Gate(pub(crate) Option<Arc<Path>>);
+
+impl Gate {
+    /// Waits for its turn, which lasts as long as what is returned. `None`: nobody else can be there.
+    pub(crate) fn close(&self) -> io::Result<Option<File>> {
+        let Some(path) = &self.0 else { return Ok(None) };
+        let file = File::open(path)?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => {
+                tracing::info!("another process is setting up `{}`; waiting for it", path.display());
+                file.lock()?;
+            }
+            Err(TryLockError::Error(error)) => return Err(error),
+        }
+        Ok(Some(file))
+    }
 }
 
 /// A copy in memory; `None` where no file is.

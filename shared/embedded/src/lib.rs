@@ -17,7 +17,8 @@
 //! most 5 s (SQLite's busy timeout), and then fails.
 //!
 //! **Why two processes on one folder work.** Every write is a `BEGIN IMMEDIATE` transaction that reads its
-//! condition inside, and SQLite lets one process at a time hold that lock; the others wait for it.
+//! condition inside, and SQLite lets one process at a time hold that lock; the others wait for it. Making a
+//! table takes several writes, so a lock on the folder gives that to one process at a time; the others wait.
 
 mod connector;
 mod error;
@@ -28,7 +29,8 @@ use std::{path::Path, sync::Arc};
 use aws_sdk_dynamodb::{
     Client,
     config::{
-        BehaviorVersion, Config, Region, StalledStreamProtectionConfig, retry::RetryConfig, timeout::TimeoutConfig,
+        BehaviorVersion, Config, IdentityCache, Region, StalledStreamProtectionConfig, retry::RetryConfig,
+        timeout::TimeoutConfig,
     },
 };
 use aws_smithy_runtime_api::client::http::SharedHttpClient;
@@ -36,23 +38,22 @@ use dynoxide::Database;
 
 pub use error::EmbeddedError;
 
+use connector::Connector;
+use file::Gate;
+
 /// The database file in a data folder.
 pub const FILE: &str = "dynamodb.sqlite";
 
 /// A DynamoDB in this process. Clones share it.
 #[derive(Clone)]
-pub struct Embedded {
-    database: Database,
-    /// What error messages call it.
-    place: Arc<str>,
-}
+pub struct Embedded(Connector);
 
 /// Opens the database in `folder`, making both where they are not there yet (the folder for its owner alone).
 ///
 /// Another process may have it open: writes take turns.
 pub fn open(folder: &Path) -> Result<Embedded, EmbeddedError> {
-    let database = file::open(folder)?;
-    Ok(Embedded { database, place: format!("the data folder `{}`", folder.display()).into() })
+    let (database, gate) = file::open(folder)?;
+    Ok(Embedded(Connector { database, gate, place: format!("the data folder `{}`", folder.display()).into() }))
 }
 
 /// A copy in memory of the database in `folder` as it is now; `None` where there is none.
@@ -62,54 +63,65 @@ pub fn open(folder: &Path) -> Result<Embedded, EmbeddedError> {
 /// shared-memory file (`-shm`) beside the `-wal` that is there.
 pub fn open_existing(folder: &Path) -> Result<Option<Embedded>, EmbeddedError> {
     let copy = file::copy(folder)?;
-    Ok(copy.map(|database| Embedded { database, place: format!("a copy of `{}`", folder.display()).into() }))
+    Ok(copy.map(|database| alone(database, &format!("a copy of `{}`", folder.display()))))
 }
 
 /// An empty one that is gone with its last clone.
 pub fn memory() -> Result<Embedded, EmbeddedError> {
     let database = Database::memory().map_err(|cause| error::refused(Path::new(":memory:"), cause))?;
-    Ok(Embedded { database, place: "the database in memory".into() })
+    Ok(alone(database, "the database in memory"))
 }
 
 /// Like [`memory`], with a clock (whole seconds since the Unix epoch) for [`Embedded::sweep_expired`].
 pub fn memory_with_clock(clock: impl Fn() -> u64 + Send + Sync + 'static) -> Result<Embedded, EmbeddedError> {
     let database = Database::memory_with_clock(Arc::new(file::Clock(clock)))
         .map_err(|cause| error::refused(Path::new(":memory:"), cause))?;
-    Ok(Embedded { database, place: "the database in memory".into() })
+    Ok(alone(database, "the database in memory"))
+}
+
+fn alone(database: Database, place: &str) -> Embedded {
+    Embedded(Connector { database, gate: Gate(None), place: place.into() })
 }
 
 impl Embedded {
     /// A client of the AWS SDK that talks to this database.
-    ///
-    /// No credentials are involved. Retries are off, since SQLite itself waits for its turn, and so are
-    /// timeouts and stalled-stream protection, which would need a timer.
     pub fn client(&self) -> Client {
-        let config = Config::builder()
-            .behavior_version(BehaviorVersion::latest())
-            .region(Region::from_static("local"))
-            .endpoint_url("http://embedded.invalid")
-            .allow_no_auth()
-            .retry_config(RetryConfig::disabled())
-            .timeout_config(TimeoutConfig::disabled())
-            .stalled_stream_protection(StalledStreamProtectionConfig::disabled())
-            .http_client(self.http_client())
-            .build();
-        Client::from_conf(config)
+        client_over(self.http_client())
     }
 
     /// The HTTP client alone, for a caller that configures the SDK itself.
     pub fn http_client(&self) -> SharedHttpClient {
-        connector::http_client(self.database.clone(), self.place.clone())
+        SharedHttpClient::new(self.0.clone())
     }
 
     /// Removes what its table's TTL attribute says is past, as AWS does by itself within days. Returns how many.
     pub fn sweep_expired(&self) -> Result<usize, EmbeddedError> {
-        self.database.sweep_ttl().map_err(|cause| error::refused(Path::new(&*self.place), cause))
+        self.0.database.sweep_ttl().map_err(|cause| error::refused(Path::new(&*self.0.place), cause))
     }
+}
+
+/// A client of the AWS SDK over an HTTP client such as [`Embedded::http_client`], or one that wraps it to
+/// count calls or to break some.
+///
+/// No credentials are involved. Retries are off, since SQLite itself waits for its turn, and so is all that
+/// would need a timer: timeouts, stalled-stream protection, the cache of identities.
+pub fn client_over(http: SharedHttpClient) -> Client {
+    let config = Config::builder()
+        .behavior_version(BehaviorVersion::latest())
+        .region(Region::from_static("local"))
+        .endpoint_url("http://embedded.invalid")
+        .allow_no_auth()
+        .identity_cache(IdentityCache::no_cache())
+        .retry_config(RetryConfig::disabled())
+        .timeout_config(TimeoutConfig::disabled())
+        .stalled_stream_protection(StalledStreamProtectionConfig::disabled())
+        .http_client(http)
+        .build();
+    Client::from_conf(config)
 }
 
 impl std::fmt::Debug for Embedded {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Embedded({})", self.place)
+        write!(f, "Embedded({})", self.0.place)
     }
 }

@@ -115,16 +115,14 @@ impl Ledger {
         let mut records = RecordPage { next, ..RecordPage::default() };
         for found in items {
             let key = found.get("pk").and_then(|key| key.as_s().ok()).cloned().unwrap_or_default();
-            match item::runtime(&key) {
-                Some(id) => match item::record(&id, &found) {
-                    Ok(record) => records.records.push((id, record)),
-                    Err(error) => records.unreadable.push((id.to_string(), error)),
-                },
-                None => {
-                    let why = "it is no runtime's key".to_owned();
-                    let error = LedgerError::Malformed { item: key.clone(), attribute: "pk".to_owned(), why };
-                    records.unreadable.push((key, error));
-                }
+            let Some(id) = item::runtime(&key) else {
+                let error = Reader::new(&key, &found).malformed("pk", "it is no runtime's key");
+                records.unreadable.push((key, error));
+                continue;
+            };
+            match item::record(&id, &found) {
+                Ok(record) => records.records.push((id, record)),
+                Err(error) => records.unreadable.push((id.to_string(), error)),
             }
         }
         Ok(records)

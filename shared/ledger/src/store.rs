@@ -133,7 +133,7 @@ impl Ledger {
                 }
             }
         }
-        Err(self.contended(row.operation, id))
+        Err(contended(row.operation, id))
     }
 
     /// Brings an older item up to this format, as it was read. A race is no matter: the caller looks again.
@@ -142,10 +142,6 @@ impl Ledger {
         let values = self.values(id, old.idle_from).time("first_seen", old.first_seen);
         let key = item::key(id);
         self.update(row.operation, (&key, RECORD), Some(row.condition), row.update, &values).await.map(drop)
-    }
-
-    pub(crate) fn contended(&self, operation: &'static str, id: &RuntimeId) -> LedgerError {
-        LedgerError::Contended { operation, item: id.to_string(), rounds: ROUNDS }
     }
 
     /// What most rows use.
@@ -161,4 +157,9 @@ impl Ledger {
             .text("heartbeat", Signal::Heartbeat.as_str());
         states.into_iter().fold(values, |values, state| values.text(state.as_str(), state.as_str()))
     }
+}
+
+/// Others wrote between each read and write of ours.
+pub(crate) fn contended(operation: &'static str, id: &RuntimeId) -> LedgerError {
+    LedgerError::Contended { operation, item: id.to_string(), rounds: ROUNDS }
 }

@@ -140,6 +140,7 @@ fn attribute(name: &str, kind: ScalarAttributeType) -> Result<AttributeDefinitio
     AttributeDefinition::builder().attribute_name(name).attribute_type(kind).build()
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "it is handed to `map_err`")]
 fn unbuilt(error: BuildError) -> LedgerError {
     LedgerError::Request { operation: "create tables", why: error.to_string() }
 }

@@ -99,6 +99,21 @@ impl Ledger {
         Ok(matches!(written, Written::Done(_)))
     }
 
+    /// Keeps the lease until then. `false`: it is no longer ours.
+    pub async fn renew_unit(
+        &self,
+        backend: &BackendName,
+        token: Token,
+        until: Time,
+        now: Time,
+    ) -> Result<bool, LedgerError> {
+        let values = Self::unit_values(now).number("token", token).time("until", until);
+        let condition = format!("{UNIT_FORMAT} AND #token = :token AND attribute_exists(#claim_until)");
+        let update = "SET #claim_until = :until";
+        let written = self.update("renew", (&key(backend), RECORD), Some(&condition), update, &values).await?;
+        Ok(matches!(written, Written::Done(_)))
+    }
+
     /// Notes a complete sweep, under the lease. `false`: the lease is no longer ours.
     pub async fn swept(
         &self,

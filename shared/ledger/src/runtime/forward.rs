@@ -8,7 +8,7 @@ use crate::{
     expression::Values,
     item::{self, VERSION},
     runtime::{finish, observe},
-    store::Written,
+    store::{Written, contended},
 };
 
 impl Ledger {
@@ -46,7 +46,7 @@ impl Ledger {
                 Written::Refused(now_there) => known = now_there,
             }
         }
-        Err(self.contended("observe", &seen.id))
+        Err(contended("observe", &seen.id))
     }
 
     /// Takes into the record what a probe of this run told. Forward only; an unread probe tells nothing.
@@ -73,7 +73,7 @@ impl Ledger {
                 Written::Refused(now_there) => known = now_there,
             }
         }
-        Err(self.contended("probe", id))
+        Err(contended("probe", id))
     }
 
     /// Writes what differs, if the record is still what it was read as. Nothing differs: nothing is written.

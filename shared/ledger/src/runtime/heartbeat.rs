@@ -7,7 +7,7 @@ use lifecycle::{Record, RuntimeId, State, Time, activity::MAX_BUSY, record::Epoc
 use crate::{
     Heartbeat, Ledger, LedgerError, ROUNDS,
     conditions::{self, Row},
-    store::Written,
+    store::{Written, contended},
 };
 
 /// One heartbeat.
@@ -58,7 +58,7 @@ impl Ledger {
                 (true, false, false) => return Ok(Heartbeat::Coalesced),
             };
         }
-        Err(self.contended("heartbeat", id))
+        Err(contended("heartbeat", id))
     }
 
     async fn beat(&self, beat: &Beat<'_>, row: Row<'_>) -> Result<Written<Record>, LedgerError> {

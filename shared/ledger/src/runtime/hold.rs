@@ -7,7 +7,7 @@ use crate::{
     expression::Values,
     item,
     runtime::observe,
-    store::{DETAIL, Written},
+    store::{DETAIL, Written, contended},
 };
 
 impl Ledger {
@@ -39,7 +39,7 @@ impl Ledger {
                 return Ok(HoldSet::Held(Box::new(record)));
             }
         }
-        Err(self.contended("hold", id))
+        Err(contended("hold", id))
     }
 
     fn held(&self, id: &RuntimeId, hold: Hold, seen: Option<&Observation>, now: Time) -> Record {

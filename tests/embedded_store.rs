@@ -1,0 +1,339 @@
+//! The store in this process, as the SDK sees it: no port, no timer, no thread; one file, many processes.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+use aws_sdk_dynamodb::{
+    Client,
+    error::ProvideErrorMetadata,
+    types::{
+        AttributeDefinition, AttributeValue, BillingMode, KeySchemaElement, KeyType, ScalarAttributeType,
+        TimeToLiveSpecification,
+    },
+};
+use embedded::{Embedded, EmbeddedError, FILE};
+
+const TABLE: &str = "things";
+
+async fn create_table(client: &Client) {
+    let key = KeySchemaElement::builder().attribute_name("k").key_type(KeyType::Hash).build().unwrap();
+    let attribute = AttributeDefinition::builder().attribute_name("k").attribute_type(ScalarAttributeType::S);
+    let request = client
+        .create_table()
+        .table_name(TABLE)
+        .billing_mode(BillingMode::PayPerRequest)
+        .key_schema(key)
+        .attribute_definitions(attribute.build().unwrap());
+    match request.send().await {
+        Ok(_) => {}
+        Err(error) => {
+            let error = error.into_service_error();
+            assert!(error.is_resource_in_use_exception(), "{error:?}");
+        }
+    }
+}
+
+async fn put(client: &Client, key: &str, value: u64) {
+    let request = client.put_item().table_name(TABLE).item("k", AttributeValue::S(key.to_owned()));
+    request.item("n", AttributeValue::N(value.to_string())).send().await.unwrap();
+}
+
+async fn number(client: &Client, key: &str) -> Option<u64> {
+    let request = client.get_item().table_name(TABLE).key("k", AttributeValue::S(key.to_owned()));
+    let item = request.send().await.unwrap().item?;
+    Some(item["n"].as_n().unwrap().parse().unwrap())
+}
+
+/// Adds one, unless another has taken it past what was read: `false` then.
+async fn increment(client: &Client, key: &str, from: u64) -> bool {
+    let request = client
+        .update_item()
+        .table_name(TABLE)
+        .key("k", AttributeValue::S(key.to_owned()))
+        .update_expression("SET n = :to")
+        .condition_expression("n = :from")
+        .expression_attribute_values(":from", AttributeValue::N(from.to_string()))
+        .expression_attribute_values(":to", AttributeValue::N((from + 1).to_string()));
+    match request.send().await {
+        Ok(_) => true,
+        Err(error) => {
+            let error = error.into_service_error();
+            assert!(error.is_conditional_check_failed_exception(), "{error:?}");
+            false
+        }
+    }
+}
+
+#[test]
+fn it_needs_no_timer_and_no_thread() {
+    // A runtime without timers panics where something would sleep.
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    runtime.block_on(async {
+        let client = embedded::memory().unwrap().client();
+        create_table(&client).await;
+        put(&client, "a", 1).await;
+        assert!(increment(&client, "a", 1).await);
+        assert!(!increment(&client, "a", 1).await);
+        assert_eq!(number(&client, "a").await, Some(2));
+    });
+}
+
+#[test]
+fn a_call_is_done_at_its_first_poll() {
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    runtime.block_on(async {
+        let client = embedded::memory().unwrap().client();
+        create_table(&client).await;
+        let mut call = Box::pin(put(&client, "a", 1));
+        let polled = std::future::poll_fn(|context| std::task::Poll::Ready(call.as_mut().poll(context))).await;
+        assert!(polled.is_ready());
+    });
+}
+
+#[tokio::test]
+async fn its_errors_are_those_of_the_sdk() {
+    let client = embedded::memory().unwrap().client();
+    let missing = client.get_item().table_name("none").key("k", AttributeValue::S("a".to_owned())).send().await;
+    assert!(missing.unwrap_err().into_service_error().is_resource_not_found_exception());
+    create_table(&client).await;
+    let wrong = client.get_item().table_name(TABLE).key("x", AttributeValue::S("a".to_owned())).send().await;
+    assert_eq!(wrong.unwrap_err().code(), Some("ValidationException"));
+    let unknown = client.list_backups().send().await.unwrap_err();
+    assert_eq!(unknown.message(), Some("'ListBackups' is not supported by this build of the engine"));
+}
+
+#[tokio::test]
+async fn what_was_written_is_there_after_a_restart() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("not/there/yet");
+    {
+        let client = embedded::open(&data).unwrap().client();
+        create_table(&client).await;
+        put(&client, "a", 7).await;
+    }
+    assert_eq!(number(&embedded::open(&data).unwrap().client(), "a").await, Some(7));
+}
+
+#[cfg(unix)]
+#[test]
+fn the_folder_it_makes_is_its_owners_alone_and_its_name_need_not_be_utf_8() {
+    use std::os::unix::{ffi::OsStrExt as _, fs::PermissionsExt as _};
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join(std::ffi::OsStr::from_bytes(b"50% \xff?#'\""));
+    drop(embedded::open(&data).unwrap());
+    assert!(data.join(FILE).is_file(), "{:?}", fs::read_dir(folder.path()).unwrap().collect::<Vec<_>>());
+    assert_eq!(fs::metadata(&data).unwrap().permissions().mode() & 0o777, 0o700);
+    assert!(embedded::open_existing(&data).unwrap().is_some());
+}
+
+/// Everything in a folder, by name, with its bytes.
+fn tree(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
+    let mut files: Vec<_> = fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .map(|path| (path.clone(), fs::read(path).unwrap()))
+        .collect();
+    files.sort();
+    files
+}
+
+#[tokio::test]
+async fn looking_at_what_is_not_there_makes_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    assert!(embedded::open_existing(&data).unwrap().is_none());
+    assert!(!data.exists());
+    fs::create_dir(&data).unwrap();
+    assert!(embedded::open_existing(&data).unwrap().is_none());
+    assert_eq!(tree(&data), Vec::new());
+}
+
+#[tokio::test]
+async fn looking_changes_no_byte_and_leaves_no_file() {
+    let folder = tempfile::tempdir().unwrap();
+    {
+        let client = embedded::open(folder.path()).unwrap().client();
+        create_table(&client).await;
+        put(&client, "a", 7).await;
+    }
+    let before = tree(folder.path());
+    assert_eq!(before.len(), 1, "{before:?}");
+    let copy = embedded::open_existing(folder.path()).unwrap().unwrap();
+    let client = copy.client();
+    assert_eq!(number(&client, "a").await, Some(7));
+    put(&client, "a", 8).await;
+    assert_eq!(tree(folder.path()), before, "what is written to the copy goes nowhere");
+    drop((copy, client));
+    assert_eq!(tree(folder.path()), before);
+}
+
+#[tokio::test]
+async fn looking_sees_what_a_writer_at_work_has_written_and_leaves_it_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let writer = embedded::open(folder.path()).unwrap().client();
+    create_table(&writer).await;
+    put(&writer, "a", 7).await;
+    let before = tree(folder.path());
+    assert!(before.iter().any(|(path, bytes)| path.ends_with(format!("{FILE}-wal")) && !bytes.is_empty()));
+    let copy = embedded::open_existing(folder.path()).unwrap().unwrap().client();
+    assert_eq!(number(&copy, "a").await, Some(7));
+    put(&writer, "a", 8).await;
+    assert_eq!(number(&copy, "a").await, Some(7), "a copy is of one moment");
+    assert_eq!(number(&writer, "a").await, Some(8));
+}
+
+#[tokio::test]
+async fn what_a_killed_writer_had_acknowledged_is_seen_and_its_file_is_not_touched() {
+    let folder = tempfile::tempdir().unwrap();
+    let left = folder.path().join("left");
+    {
+        let client = embedded::open(&folder.path().join("live")).unwrap().client();
+        create_table(&client).await;
+        put(&client, "a", 7).await;
+        // What a killed process leaves: the file and its log, as they are.
+        fs::create_dir(&left).unwrap();
+        for name in [FILE.to_owned(), format!("{FILE}-wal")] {
+            fs::copy(folder.path().join("live").join(&name), left.join(&name)).unwrap();
+        }
+    }
+    let main =
+        |tree: Vec<(PathBuf, Vec<u8>)>| tree.into_iter().filter(|(path, _)| !path.ends_with(format!("{FILE}-shm")));
+    let before: Vec<_> = main(tree(&left)).collect();
+    let copy = embedded::open_existing(&left).unwrap().unwrap();
+    assert_eq!(number(&copy.client(), "a").await, Some(7));
+    assert_eq!(main(tree(&left)).collect::<Vec<_>>(), before);
+    assert_eq!(number(&embedded::open(&left).unwrap().client(), "a").await, Some(7));
+}
+
+#[test]
+fn files_that_are_not_ours_are_named_and_not_touched() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join(FILE);
+    let check = |kind: fn(&EmbeddedError) -> bool| {
+        let before = tree(folder.path());
+        for error in [embedded::open(folder.path()).unwrap_err(), embedded::open_existing(folder.path()).unwrap_err()] {
+            assert!(kind(&error), "{error:?}");
+            assert!(error.to_string().contains(file.to_str().unwrap()), "{error}");
+        }
+        assert_eq!(tree(folder.path()), before);
+    };
+    fs::write(&file, "not a database at all, but a text of more than sixteen bytes").unwrap();
+    check(|error| matches!(error, EmbeddedError::Foreign { .. }));
+
+    fs::remove_file(&file).unwrap();
+    let theirs = rusqlite::Connection::open(&file).unwrap();
+    theirs.execute_batch("CREATE TABLE photos (id INTEGER)").unwrap();
+    drop(theirs);
+    check(|error| matches!(error, EmbeddedError::Foreign { why, .. } if why.contains("photos")));
+
+    fs::remove_file(&file).unwrap();
+    drop(embedded::open(folder.path()).unwrap());
+    let mut bytes = fs::read(&file).unwrap();
+    bytes[100..4_000].fill(0x5a);
+    fs::write(&file, bytes).unwrap();
+    check(|error| matches!(error, EmbeddedError::Corrupt { .. }));
+}
+
+#[test]
+fn a_folder_that_can_not_be_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("a-file");
+    fs::write(&file, "").unwrap();
+    let error = embedded::open(&file.join("data")).unwrap_err();
+    assert!(matches!(error, EmbeddedError::Folder { .. }), "{error:?}");
+    assert!(error.to_string().contains("a-file/data"), "{error}");
+    // A file in the place of the folder, for both.
+    assert!(matches!(embedded::open(&file).unwrap_err(), EmbeddedError::Folder { .. }));
+}
+
+#[tokio::test]
+async fn what_has_expired_by_the_given_clock_is_swept() {
+    let clock = Arc::new(AtomicU64::new(1_000));
+    let told = clock.clone();
+    let store = embedded::memory_with_clock(move || told.load(Ordering::Relaxed)).unwrap();
+    let client = store.client();
+    create_table(&client).await;
+    let wish = TimeToLiveSpecification::builder().enabled(true).attribute_name("n").build().unwrap();
+    client.update_time_to_live().table_name(TABLE).time_to_live_specification(wish).send().await.unwrap();
+    put(&client, "a", 1_500).await;
+    put(&client, "b", 2_500).await;
+    assert_eq!(store.sweep_expired().unwrap(), 0);
+    clock.store(2_000, Ordering::Relaxed);
+    assert_eq!(store.sweep_expired().unwrap(), 1);
+    assert_eq!((number(&client, "a").await, number(&client, "b").await), (None, Some(2_500)));
+}
+
+/// How often a contender counts up, and the folder under its working directory that it shares with others.
+const ROUNDS: u64 = 60;
+const SHARED: &str = "contended";
+
+/// Counts a shared number up, step by step, and returns which steps it won.
+async fn contend(store: &Embedded) -> Vec<u64> {
+    let client = store.client();
+    create_table(&client).await;
+    let first = client
+        .put_item()
+        .table_name(TABLE)
+        .item("k", AttributeValue::S("count".to_owned()))
+        .item("n", AttributeValue::N("0".to_owned()))
+        .condition_expression("attribute_not_exists(k)");
+    if let Err(error) = first.send().await {
+        assert!(error.into_service_error().is_conditional_check_failed_exception());
+    }
+    let mut won = Vec::new();
+    while let Some(count) = number(&client, "count").await.filter(|count| *count < ROUNDS) {
+        if increment(&client, "count", count).await {
+            won.push(count);
+        }
+    }
+    won
+}
+
+/// Alone, this counts up by itself. As a child of the test below, which starts this very test in processes of
+/// their own, it finds the folder that it is to share, and leaves there what it won.
+#[tokio::test]
+async fn a_contender_counts_up() {
+    if !Path::new(SHARED).is_dir() {
+        let folder = tempfile::tempdir().unwrap();
+        let won = contend(&embedded::open(folder.path()).unwrap()).await;
+        assert_eq!(won, (0..ROUNDS).collect::<Vec<_>>());
+        return;
+    }
+    let won = contend(&embedded::open(Path::new(SHARED)).unwrap()).await;
+    let lines: Vec<_> = won.iter().map(u64::to_string).collect();
+    fs::write(format!("won-by-{}", std::process::id()), lines.join("\n")).unwrap();
+}
+
+#[test]
+fn processes_on_one_folder_that_none_of_them_has_made_take_turns_and_lose_no_step() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::create_dir(folder.path().join(SHARED)).unwrap();
+    let child = || {
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command.args(["--exact", "embedded_store::a_contender_counts_up"]);
+        command.current_dir(folder.path()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    };
+    let children: Vec<_> = (0..4).map(|_| child()).collect();
+    for child in children {
+        let output = child.wait_with_output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+    }
+    let won = |path: &Path| fs::read_to_string(path).unwrap().lines().map(|step| step.parse().unwrap()).collect();
+    let all: Vec<Vec<u64>> = fs::read_dir(folder.path())
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.file_name().unwrap().to_str().unwrap().starts_with("won-by-"))
+        .map(|path| won(&path))
+        .collect();
+    assert_eq!(all.len(), 4);
+    let mut steps: Vec<u64> = all.concat();
+    steps.sort_unstable();
+    assert_eq!(steps, (0..ROUNDS).collect::<Vec<_>>(), "each step once, by one of them");
+}
