@@ -49,8 +49,15 @@ pub enum IdError {
 }
 
 /// The configured name of a provider account or a local root: `[A-Za-z0-9._~-]{1,128}`.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Eq, PartialOrd, Ord, Hash)]
+#[expect(clippy::derived_hash_with_manual_eq, reason = "equal by text, as it is hashed; the pointers are a short cut")]
 pub struct BackendName(Arc<str>);
+
+impl PartialEq for BackendName {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0) || self.0 == other.0
+    }
+}
 
 impl BackendName {
     /// Checks length and alphabet.

@@ -22,6 +22,7 @@ mod rules;
 pub(crate) mod trace;
 
 pub(crate) use facts::{Clock, Facts};
+use rules::RulesFor;
 pub(crate) use trace::{Silent, Trace};
 
 /// One backend's part of a policy at one moment: what is the same for all its runtimes is worked out once.
@@ -89,8 +90,8 @@ pub(crate) struct Judged<'a> {
     pub(crate) decision: Decision,
     /// `None`: not ours, or not seen.
     pub(crate) facts: Option<Facts<'a>>,
-    /// It may give up this tier for the disk budget.
-    pub(crate) spare: Option<Tier>,
+    /// It may give up this tier for this disk budget.
+    pub(crate) spare: Option<(Tier, Percent)>,
 }
 
 /// What one rule says. The first `Act` or `Veto` decides; else the runtime waits.
@@ -159,13 +160,13 @@ impl<'a> Judge<'a> {
     fn decide<T: Trace>(&self, facts: &Facts<'_>, trace: &mut T) -> (Decision, bool) {
         let mut wait = Wait::default();
         let mut first = None;
-        let rules: &[rules::Rule<T>] = match facts.seen.state {
-            State::Running => &rules::running(),
-            State::Suspended => &rules::suspended(),
-            State::Archived => &rules::archived(),
+        let rules = match facts.seen.state {
+            State::Running => RulesFor::<T>::RUNNING,
+            State::Suspended => RulesFor::<T>::SUSPENDED,
+            State::Archived => RulesFor::<T>::ARCHIVED,
             _ => &[],
         };
-        for (name, rule) in guards::all().iter().chain(rules) {
+        for (name, rule) in RulesFor::<T>::GUARDS.iter().chain(rules) {
             let ruling = rule(self, facts, trace);
             trace.ruled(name, &ruling);
             match ruling {
@@ -184,10 +185,11 @@ impl<'a> Judge<'a> {
     }
 
     /// The cheapest tier that a runtime which is idle past its limit still has, where the disk is over budget.
-    fn spare(&self, facts: &Facts<'_>) -> Option<Tier> {
-        facts.active?.over_disk.filter(|_| self.unit.can.files && facts.seen.state == State::Running)?;
+    fn spare(&self, facts: &Facts<'_>) -> Option<(Tier, Percent)> {
+        let budget = facts.active?.over_disk.filter(|_| self.unit.can.files && facts.seen.state == State::Running)?;
         facts.overdue(self)?;
-        facts.lacks(self, Action::Shed(Tier::Caches)).is_none().then(|| facts.next_tier()).flatten()
+        let tier = facts.next_tier().filter(|_| facts.lacks(self, Action::Shed(Tier::Caches)).is_none())?;
+        Some((tier, budget))
     }
 
     /// The first policy that matches `labels`.

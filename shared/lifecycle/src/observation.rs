@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Activity, Busy, Incarnation, Role, RuntimeId, State, Time};
+use crate::{Activity, Busy, Incarnation, Role, RuntimeId, State, Tier, Time};
 
 /// Labels of a runtime, as its backend has them.
 pub type Labels = Arc<BTreeMap<String, String>>;
@@ -61,6 +61,17 @@ pub struct FileSizes {
     pub dependencies: Option<u64>,
     /// Everything, the two above included.
     pub total: Option<u64>,
+}
+
+impl FileSizes {
+    /// Bytes of one tier, where they were measured.
+    pub const fn of(&self, tier: Tier) -> Option<u64> {
+        match tier {
+            Tier::Caches => self.caches,
+            Tier::Dependencies => self.dependencies,
+            Tier::Runtime => self.total,
+        }
+    }
 }
 
 /// What a provider does by itself at a deadline.

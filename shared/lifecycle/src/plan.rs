@@ -15,6 +15,7 @@ mod budget;
 mod disk;
 mod file;
 mod make;
+mod order;
 
 pub use breaker::silent_share;
 pub use file::{PlanError, PlanRefused};

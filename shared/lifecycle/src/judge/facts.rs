@@ -166,19 +166,10 @@ impl<'a> Facts<'a> {
         (!has).then_some((role, None))
     }
 
-    /// Bytes of `tier`, where they were measured.
-    pub(crate) fn bytes(&self, tier: Tier) -> Option<u64> {
-        match tier {
-            Tier::Caches => self.seen.files.caches,
-            Tier::Dependencies => self.seen.files.dependencies,
-            Tier::Runtime => self.seen.files.total,
-        }
-    }
-
     /// Whether `tier` is there to be shed: not shed since it was last active, and not measured as empty.
     pub(crate) fn has_tier(&self, tier: Tier) -> bool {
         let shed = self.record.and_then(|record| record.shed);
-        shed < Some(tier) && self.bytes(tier) != Some(0)
+        shed < Some(tier) && self.seen.files.of(tier) != Some(0)
     }
 
     /// The tier that is cheapest to rebuild of those still there.

@@ -1,10 +1,14 @@
 //! What keeps a runtime whatever its state and its policy say, in the order of the checks.
 
-use super::{Facts, Judge, Ruling, Trace, rules::Rule, trace::Saw};
+use super::{
+    Facts, Judge, Ruling, Trace,
+    rules::{Rule, RulesFor},
+    trace::Saw,
+};
 use crate::{Reason, State, Time, activity::MAX_BUSY, policy::HOLD_LABEL, record::Hold};
 
-pub(super) const fn all<T: Trace>() -> [Rule<T>; 8] {
-    [
+impl<T: Trace> RulesFor<T> {
+    pub(super) const GUARDS: &'static [Rule<T>] = &[
         ("gone", gone),
         ("incarnation", moved),
         ("claim", claimed),
@@ -13,7 +17,7 @@ pub(super) const fn all<T: Trace>() -> [Rule<T>; 8] {
         ("wanted", wanted),
         ("backing off", backing_off),
         ("policy", policy),
-    ]
+    ];
 }
 
 fn gone<T: Trace>(_: &Judge<'_>, facts: &Facts<'_>, trace: &mut T) -> Ruling {

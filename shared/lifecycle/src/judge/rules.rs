@@ -12,8 +12,11 @@ use crate::{
 /// A rule and its name in explanations.
 pub(super) type Rule<T> = (&'static str, fn(&Judge<'_>, &Facts<'_>, &mut T) -> Ruling);
 
-pub(super) const fn running<T: Trace>() -> [Rule<T>; 7] {
-    [
+/// The rules of each state, in order, for a trace of type `T`.
+pub(super) struct RulesFor<T>(std::marker::PhantomData<T>);
+
+impl<T: Trace> RulesFor<T> {
+    pub(super) const RUNNING: &'static [Rule<T>] = &[
         ("lifetime.max", lifetime),
         ("busy", busy),
         ("probe", probe),
@@ -21,15 +24,9 @@ pub(super) const fn running<T: Trace>() -> [Rule<T>; 7] {
         ("unknown.after", unknown),
         ("retention at rest", resting),
         ("files", files),
-    ]
-}
-
-pub(super) const fn suspended<T: Trace>() -> [Rule<T>; 2] {
-    [("busy", busy), ("retention.suspended", retention_suspended)]
-}
-
-pub(super) const fn archived<T: Trace>() -> [Rule<T>; 2] {
-    [("busy", busy), ("retention.archived", retention_archived)]
+    ];
+    pub(super) const SUSPENDED: &'static [Rule<T>] = &[("busy", busy), ("retention.suspended", retention_suspended)];
+    pub(super) const ARCHIVED: &'static [Rule<T>] = &[("busy", busy), ("retention.archived", retention_archived)];
 }
 
 /// Neither work under way nor activity extends it.

@@ -81,7 +81,7 @@ impl Saw {
 }
 
 /// Something that listens, or not.
-pub(crate) trait Trace: Sized {
+pub(crate) trait Trace: Sized + 'static {
     /// Whether the rules after the one that decides are run too.
     const FULL: bool;
     /// What the rule that runs now looks at.

@@ -5,12 +5,13 @@ use std::collections::BTreeMap;
 use super::{
     Kept,
     make::{Want, kept},
+    order::Late,
 };
 use crate::{Reason, judge::Judge, policy::BudgetKind};
 
 /// Splits what is wanted: within the budgets it stays, the longest idle first, then by id; the rest is kept.
-pub(super) fn cut<'a>(judge: &Judge<'_>, ours: u64, mut wants: Vec<Want<'a>>, keeps: &mut Vec<Kept>) -> Vec<Want<'a>> {
-    wants.sort_by(|a, b| a.idle_from.cmp(&b.idle_from).then_with(|| a.facts.subject.id.cmp(&b.facts.subject.id)));
+pub(super) fn cut<'a>(judge: &Judge<'_>, ours: u64, mut wants: Vec<Want<'a>>, late: &mut Late<'a>) -> Vec<Want<'a>> {
+    wants.sort_unstable_by_key(|want| want.place.order());
     let mut left = BTreeMap::new();
     let mut within = Vec::new();
     for want in wants {
@@ -23,7 +24,7 @@ pub(super) fn cut<'a>(judge: &Judge<'_>, ours: u64, mut wants: Vec<Want<'a>>, ke
             *left -= 1;
             within.push(want);
         } else {
-            keeps.push(spent(judge, ours, &want, kind));
+            late.push((want.place, spent(judge, ours, &want, kind)));
         }
     }
     within
@@ -46,5 +47,5 @@ fn remaining(judge: &Judge<'_>, ours: u64, kind: BudgetKind) -> u64 {
 fn spent(judge: &Judge<'_>, ours: u64, want: &Want<'_>, kind: BudgetKind) -> Kept {
     let reason = Reason::Budget { kind, limit: limit(judge, ours, kind) };
     let next = judge.policy.budgets.of(kind).map(|budget| budget.next_window(judge.now));
-    kept(want.facts.subject, reason, next)
+    kept(want.place.subject, reason, next)
 }

@@ -1,10 +1,14 @@
 //! Makes the plan: judges each runtime, then looks at each backend as a whole.
 
-use super::{BackendNote, Headline, Item, Kept, PLAN_VERSION, Plan, Saves, breaker, budget, disk};
+use super::{
+    BackendNote, Headline, Item, Kept, PLAN_VERSION, Plan, Saves, breaker, budget, disk,
+    order::{self, Late, Place},
+};
 use crate::{
-    Action, Ownership, Policy, Reason, Snapshot, State, Subject, Tier, Time, UnitSnapshot,
+    Action, Observation, Ownership, Policy, Reason, Snapshot, State, Subject, Tier, Time, UnitSnapshot,
     judge::{Decision, Facts, Judge, Judged, Silent},
-    policy::Prices,
+    policy::{Percent, Prices},
+    verdict::Breaker,
 };
 
 /// What would be done with each runtime of `snapshot` under `policy` at `now`.
@@ -51,16 +55,16 @@ const fn priority(action: Action) -> u8 {
 
 /// An act that a judgement asks for, before the backend as a whole is looked at.
 pub(super) struct Want<'a> {
-    pub(super) facts: Facts<'a>,
+    pub(super) place: Place<'a>,
     pub(super) action: Action,
     pub(super) reason: Reason,
-    pub(super) idle_from: Time,
 }
 
 /// A runtime that is kept, unless the disk needs its spare tier.
 pub(super) struct Spare<'a> {
-    pub(super) facts: Facts<'a>,
+    pub(super) place: Place<'a>,
     pub(super) tier: Tier,
+    pub(super) budget: Percent,
     pub(super) kept: Kept,
 }
 
@@ -77,46 +81,46 @@ fn plan_unit(judge: &Judge<'_>, plan: &mut Plan, tally: &mut Tally) -> BackendNo
     let unit = judge.unit;
     let prices = judge.policy.prices.get(&unit.backend).copied().unwrap_or_default();
     let (mut wants, mut spares, mut counts) = (Vec::new(), Vec::new(), Counts::default());
-    let before = plan.kept.len();
-    for subject in unit.subjects() {
+    let start = plan.kept.len();
+    for (at, subject) in unit.subjects().iter().enumerate() {
         let judged = judge.judge(subject, &mut Silent);
         counts.count(subject, &judged, judge);
         tally.count(&judged, judge, prices);
-        sort_out(judge, subject, judged, (&mut plan.kept, &mut wants, &mut spares));
+        let place = judged.facts.as_ref().map(|facts| {
+            let (seen, idle_from) = (facts.seen, facts.idle_from(judge.now));
+            Place { subject, seen, idle_from, at, before: plan.kept.len() }
+        });
+        match (judged.decision, place, judged.spare) {
+            (Decision::Want(action, reason), Some(place), _) => wants.push(Want { place, action, reason }),
+            (Decision::Keep(reason, next), Some(place), Some((tier, budget))) => {
+                spares.push(Spare { place, tier, budget, kept: kept(subject, reason, next) });
+            }
+            (Decision::Keep(reason, next), ..) => plan.kept.push(kept(subject, reason, next)),
+            (Decision::Want(_, reason), None, _) => plan.kept.push(kept(subject, reason, None)),
+        }
     }
-    let in_order = plan.kept.len();
     let tripped = breaker::tripped(judge, &counts);
-    let stop = if unit.paused { Some(Reason::Paused) } else { tripped.map(|breaker| Reason::Breaker { breaker }) };
-    if let Some(reason) = stop {
-        plan.kept.extend(wants.into_iter().map(|want| kept(want.facts.subject, reason.clone(), None)));
-        plan.kept.extend(spares.into_iter().map(|spare| spare.kept));
-    } else {
-        disk::shed(judge, &mut wants, spares, &mut plan.kept);
-        let within = budget::cut(judge, counts.ours, wants, &mut plan.kept);
-        plan.items.extend(within.into_iter().map(|want| item(judge, want, prices)));
-    }
-    if plan.kept.len() > in_order {
-        plan.kept[before..].sort_by(|a, b| a.runtime.cmp(&b.runtime));
-    }
+    let (within, late) = as_a_whole(judge, (wants, spares), counts.ours, tripped);
+    plan.items.extend(within.into_iter().filter_map(|want| item(judge, want, prices)));
+    order::put_back(&mut plan.kept, start, late);
     counts.note(unit, tripped)
 }
 
-fn sort_out<'a>(
+/// Splits what is wanted, and could be spared, into what is done and what is kept for the backend's sake.
+fn as_a_whole<'a>(
     judge: &Judge<'_>,
-    subject: &'a Subject,
-    judged: Judged<'a>,
-    (keeps, wants, spares): (&mut Vec<Kept>, &mut Vec<Want<'a>>, &mut Vec<Spare<'a>>),
-) {
-    match (judged.decision, judged.facts, judged.spare) {
-        (Decision::Want(action, reason), Some(facts), _) => {
-            wants.push(Want { facts, action, reason, idle_from: facts.idle_from(judge.now) });
-        }
-        (Decision::Keep(reason, next), Some(facts), Some(tier)) => {
-            spares.push(Spare { facts, tier, kept: kept(subject, reason, next) });
-        }
-        (Decision::Keep(reason, next), _, _) => keeps.push(kept(subject, reason, next)),
-        (Decision::Want(_, reason), None, _) => keeps.push(kept(subject, reason, None)),
+    (mut wants, spares): (Vec<Want<'a>>, Vec<Spare<'a>>),
+    ours: u64,
+    tripped: Option<Breaker>,
+) -> (Vec<Want<'a>>, Late<'a>) {
+    let paused = judge.unit.paused.then_some(Reason::Paused);
+    if let Some(reason) = paused.or(tripped.map(|breaker| Reason::Breaker { breaker })) {
+        let wants = wants.into_iter().map(|want| (want.place, kept(want.place.subject, reason.clone(), None)));
+        return (Vec::new(), wants.chain(spares.into_iter().map(|spare| (spare.place, spare.kept))).collect());
     }
+    let mut late = disk::shed(judge, &mut wants, spares);
+    let within = budget::cut(judge, ours, wants, &mut late);
+    (within, late)
 }
 
 pub(super) fn kept(subject: &Subject, reason: Reason, next_check: Option<Time>) -> Kept {
@@ -124,9 +128,11 @@ pub(super) fn kept(subject: &Subject, reason: Reason, next_check: Option<Time>) 
     Kept { runtime: subject.id.clone(), reason, next_check, native_deadline }
 }
 
-fn item(judge: &Judge<'_>, want: Want<'_>, prices: Prices) -> Item {
-    let Want { facts, action, reason, .. } = want;
-    Item {
+/// The act with its evidence, gathered once more from the same facts; `None` never comes.
+fn item(judge: &Judge<'_>, want: Want<'_>, prices: Prices) -> Option<Item> {
+    let Want { place, action, reason } = want;
+    let facts = Facts::new(judge, place.subject)?;
+    Some(Item {
         runtime: facts.subject.id.clone(),
         action,
         reason,
@@ -135,14 +141,14 @@ fn item(judge: &Judge<'_>, want: Want<'_>, prices: Prices) -> Item {
         incarnation: facts.seen.incarnation.clone(),
         token: facts.record.map(|record| record.token),
         state: facts.seen.state,
-        saves: saves(&facts, action, prices),
+        saves: saves(facts.seen, action, prices),
         native_deadline: facts.seen.native.as_ref().and_then(|native| native.deadline),
-    }
+    })
 }
 
 /// What an act saves: the difference of the prices of its two states, and bytes where they were measured.
-pub(super) fn saves(facts: &Facts<'_>, action: Action, prices: Prices) -> Saves {
-    let present = match facts.seen.state {
+pub(super) fn saves(seen: &Observation, action: Action, prices: Prices) -> Saves {
+    let present = match seen.state {
         State::Running => prices.running,
         State::Suspended => prices.suspended,
         _ => 0,
@@ -154,7 +160,7 @@ pub(super) fn saves(facts: &Facts<'_>, action: Action, prices: Prices) -> Saves 
         Action::Shed(tier) => (0, Some(tier)),
         Action::Notify => (0, None),
     };
-    Saves { micros_per_hour, bytes: tier.and_then(|tier| facts.bytes(tier)).unwrap_or(0) }
+    Saves { micros_per_hour, bytes: tier.and_then(|tier| seen.files.of(tier)).unwrap_or(0) }
 }
 
 impl Counts {
@@ -170,7 +176,7 @@ impl Counts {
         }
     }
 
-    fn note(self, unit: &UnitSnapshot, breaker: Option<crate::verdict::Breaker>) -> BackendNote {
+    fn note(self, unit: &UnitSnapshot, breaker: Option<Breaker>) -> BackendNote {
         BackendNote {
             backend: unit.backend.clone(),
             listing: unit.listing.clone(),
