@@ -5,11 +5,11 @@ mod check;
 mod completions;
 mod explain;
 mod history;
-mod hold;
+pub(crate) mod hold;
 mod list;
 mod pause;
 pub(crate) mod plan;
-mod run;
+pub(crate) mod run;
 mod trash;
 pub(crate) mod undo;
 mod wake;
@@ -29,7 +29,7 @@ pub(crate) async fn run(cli: &Cli, terminal: Terminal) -> Result<Answer, Fault> 
     let config = cli.config.as_deref();
     let plant = || Plant::configured(config, terminal);
     match &cli.command {
-        Command::Demo(asked) => demo::run(asked, terminal).await,
+        Command::Demo(asked) => demo::command(asked, terminal).await,
         Command::Plan(asked) => plan::command(&plant()?, asked).await,
         Command::Apply { file } => apply::command(&plant()?, file).await,
         Command::Run { once } => run::command(&plant()?, *once).await,

@@ -9,10 +9,13 @@ use crate::{
     parts::{Plant, pass_fault},
     render::{
         grid::{Cell, Grid, in_style, plain},
-        words::{count, safe},
+        words::{clip, count, safe},
     },
     terminal::{Style, Terminal},
 };
+
+/// The longest origin in the table; JSON has all of it.
+const ORIGIN_CHARS: usize = 50;
 
 /// Takes back the last acts, or those on one runtime, or one entry of the trash.
 pub(crate) async fn command(plant: &Plant, name: Option<&str>) -> Result<Answer, Fault> {
@@ -105,7 +108,7 @@ fn told(act: &Undoable, came: &Undone) -> (Cell, String) {
     match came {
         Undone::Back => {
             let place = origin(act);
-            let more = if place.is_empty() { "it runs again".to_owned() } else { safe(&place).into_owned() };
+            let more = if place.is_empty() { "it runs again".to_owned() } else { clip(&safe(&place), ORIGIN_CHARS).into_owned() };
             (in_style(Style::Green, "back"), more)
         }
         Undone::AlreadyBack => (plain("was back"), String::new()),

@@ -1,6 +1,12 @@
 //! The demo's configuration, written to be read.
 
+use std::time::Duration;
+
 use super::engine::{Engine, LABEL};
+
+/// After this long containers that were seen once are due: `unknown.after`, `clock.coalesce` and `clock.skew` together,
+/// and a little more.
+pub(crate) const CONTAINERS_REST: Duration = Duration::from_millis(3_500);
 
 const WORKTREES: &str = r#"# The demo's configuration. Change it, then `furlough check` and `furlough plan`.
 

@@ -19,7 +19,7 @@ use crate::answer::Fault;
 const REPOSITORY: &str = "shop";
 
 /// Where the demo's things are. Everything is inside `folder`.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug)]
 pub(crate) struct Fixture {
     /// All of it.
     pub(crate) folder: PathBuf,

@@ -61,6 +61,15 @@ pub(crate) const TREES: [Tree; 7] = [
         held: false,
     },
     Tree {
+        conversation: "e8341bc7-2a5d-4e86-b1f9-7c06d5e28a05",
+        shared_with: Some(("9b6fd20e-74c1-4358-a0e7-3f8d1c95b615", minutes(25))),
+        task: "Review the payment module",
+        idle: days(29),
+        left: Left::Pushed,
+        packages: 0,
+        held: false,
+    },
+    Tree {
         conversation: "c07b5ad9-1e43-4f9c-a6d8-92f1b3e05d03",
         shared_with: None,
         task: "Try a cache for the catalogue",
@@ -76,15 +85,6 @@ pub(crate) const TREES: [Tree; 7] = [
         idle: days(19),
         left: Left::Dirty,
         packages: 2_000_000,
-        held: false,
-    },
-    Tree {
-        conversation: "e8341bc7-2a5d-4e86-b1f9-7c06d5e28a05",
-        shared_with: Some(("9b6fd20e-74c1-4358-a0e7-3f8d1c95b615", minutes(25))),
-        task: "Review the payment module",
-        idle: days(29),
-        left: Left::Pushed,
-        packages: 0,
         held: false,
     },
     Tree {

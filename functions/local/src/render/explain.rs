@@ -27,7 +27,7 @@ pub(crate) fn text(explanation: &Explanation, about: &str, terminal: Terminal) -
         None => "no policy matches it".to_owned(),
     });
     lines.push(format!("now: {}", verdict(explanation, terminal)));
-    let mut grid = Grid::new(terminal, &["RULE", "SAW", "AGE", "SAYS", "NEXT"]);
+    let mut grid = Grid::new(terminal, &["RULE", "SAW", "AGE", "SAYS", "NEXT"]).wrapped();
     for step in &explanation.steps {
         let age = step.age.map_or(String::new(), |age| Human(age).to_string());
         let next = step.next.map_or(String::new(), |at| relative(at, explanation.at));

@@ -17,8 +17,12 @@ impl Grid {
     /// With this head.
     pub(crate) fn new(terminal: Terminal, head: &[&str]) -> Self {
         let mut table = Table::new();
-        table.load_style(NOTHING).set_content_arrangement(ContentArrangement::Disabled);
-        table.force_no_tty();
+        // A terminal's lines are wrapped cell by cell; in a file or a pipe a line stays one line, to be searched.
+        let (arrangement, width) = match table.width() {
+            Some(width) => (ContentArrangement::Dynamic, width.clamp(60, 160)),
+            None => (ContentArrangement::Disabled, 0),
+        };
+        table.load_style(NOTHING).set_content_arrangement(arrangement).set_width(width).force_no_tty();
         if terminal.colours {
             table.enforce_styling();
         }
@@ -27,6 +31,13 @@ impl Grid {
             column.set_padding((0, 2));
         }
         Self { table, terminal }
+    }
+
+    /// Wrapped in a file or a pipe too: what is read, not searched.
+    pub(crate) fn wrapped(mut self) -> Self {
+        let width = self.table.width().filter(|width| *width > 0).unwrap_or(100);
+        self.table.set_content_arrangement(ContentArrangement::Dynamic).set_width(width);
+        self
     }
 
     /// Numbers are read from their end.

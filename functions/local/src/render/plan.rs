@@ -6,7 +6,7 @@ use lifecycle::{Action, Headline, Item, Kept, Plan, Saves, duration::Human, plan
 
 use super::{
     grid::{Grid, in_style, plain},
-    words::{age, clip, count, relative, safe},
+    words::{clip, count, relative, safe},
 };
 use crate::{
     names::Names,
@@ -15,6 +15,9 @@ use crate::{
 
 /// At most this many kept runtimes are listed one by one; beyond it, by reason.
 const KEPT_LINES: usize = 60;
+
+/// The longest list of what would be lost in a table; JSON has all of it.
+const LOST_CHARS: usize = 60;
 
 /// Short names for every runtime of a plan.
 pub(crate) fn names(plan: &Plan) -> Names {
@@ -45,12 +48,16 @@ pub(crate) fn table(plan: &Plan, terminal: Terminal) -> String {
 
 /// What every plan and report opens with: idle hours, and what they cost.
 pub(crate) fn idle(headline: &Headline, terminal: Terminal) -> String {
+    let runtimes = count(headline.runtimes, "runtime");
+    if headline.idle == 0 {
+        return format!("{}: none of {runtimes} is idle past its limit", terminal.paint(Style::Bold, "0 idle hours"));
+    }
     let idle = format!("{} idle hours", hours(headline.idle_hours));
     let cost = match headline.idle_cost_micros {
         0 => "no price is configured for them".to_owned(),
         micros => format!("they cost {}", Money(micros)),
     };
-    let over = format!("{} of {} idle past the limit", headline.idle, count(headline.runtimes, "runtime"));
+    let over = format!("{} of {runtimes} idle past the limit", headline.idle);
     format!("{}; {cost}; {over}", terminal.paint(Style::Bold, &idle))
 }
 
@@ -121,24 +128,21 @@ pub(crate) fn why(item: &Item, plan: &Plan) -> String {
 }
 
 fn items(plan: &Plan, names: &Names, terminal: Terminal) -> String {
-    let mut grid = Grid::new(terminal, &["ACT", "RUNTIME", "IDLE", "WHY", "SAVES"]).right(4);
+    let mut grid = Grid::new(terminal, &["ACT", "RUNTIME", "SAVES", "WHY"]).right(2);
     for item in &plan.items {
         let saved = match (item.saves.bytes, item.saves.micros_per_hour) {
             (0, 0) => "–".to_owned(),
             (0, micros) => format!("{}/h", Money(micros)),
             (size, _) => Bytes(size).to_string(),
         };
+        let lost = item.evidence.would_lose.iter().map(|lost| safe(lost)).collect::<Vec<_>>().join(", ");
+        let why = why(item, plan);
         grid.row([
             in_style(style(item.action), item.action.to_string()),
             in_style(Style::Bold, names.of(&item.runtime)),
-            plain(age(item.evidence.idle)),
-            plain(why(item, plan)),
             plain(saved),
+            plain(if lost.is_empty() { why } else { format!("{why}; saved first: {}", clip(&lost, LOST_CHARS)) }),
         ]);
-        for lost in &item.evidence.would_lose {
-            let text = format!("saved first: {}", clip(&safe(lost), 60));
-            grid.row([plain(""), in_style(Style::Dim, text), plain(""), plain(""), plain("")]);
-        }
     }
     grid.text(0)
 }

@@ -26,6 +26,9 @@ pub(crate) fn text(report: &Report, terminal: Terminal) -> String {
     if !report.entries.is_empty() {
         parts.push(entries(&report.entries, terminal));
     }
+    if report.entries.iter().any(|entry| entry.fate == Fate::Done) {
+        parts.push(format!("To take it back: {}", terminal.paint(Style::Cyan, "furlough undo")));
+    }
     parts.join("\n\n")
 }
 
@@ -90,8 +93,15 @@ fn fate(fate: Fate) -> Cell {
     in_style(style, fate.to_string())
 }
 
+/// How to take back what was done is said once, below the table; where work was saved, by `history` and in JSON.
 fn detail(entry: &Entry) -> String {
-    entry.detail.as_ref().map_or_else(|| entry.reason.to_string(), |detail| detail.to_string())
+    let detail = entry.detail.as_deref();
+    match (entry.fate, detail) {
+        (Fate::Done, Some(detail)) if detail.starts_with("saved ") => "its work was saved first".to_owned(),
+        (Fate::Done, _) => String::new(),
+        (_, Some(detail)) => detail.to_owned(),
+        (_, None) => entry.reason.to_string(),
+    }
 }
 
 /// What was put in order, a line each.
