@@ -7,7 +7,10 @@ mod agent_server;
 mod agent_server_real;
 mod architecture;
 mod contracts;
+mod docker;
 mod embedded_store;
+#[cfg(feature = "engines")]
+mod engines;
 mod fakes;
 mod faults;
 mod ledger;

@@ -104,6 +104,13 @@ impl Engine {
         self.read(path, &body)
     }
 
+    /// Reads `path` as one `T` a line.
+    pub(crate) async fn lines<T: DeserializeOwned>(&self, path: &str, within: Duration) -> Result<Vec<T>, Failure> {
+        let (_, body) = self.call(Method::GET, path, None, within).await?;
+        let lines = body.split(|byte| *byte == b'\n').filter(|line| !line.trim_ascii().is_empty());
+        lines.map(|line| self.read(path, line)).collect()
+    }
+
     /// Posts to `path`. The status tells done (2xx) from done before (304).
     pub(crate) async fn post(&self, path: &str, body: Option<String>, within: Duration) -> Result<StatusCode, Failure> {
         Ok(self.call(Method::POST, path, body, within).await?.0)

@@ -3,7 +3,7 @@
 //! ```text
 //! Docker (the roles) ──► engine (one request, one bounded answer) ──► unix socket ──► dockerd, podman
 //!    │       └── observe, scope: pure          wire: the fields that are read, and no other
-//!    └── backend::openhands ──► the agent server inside, by its published port on this host
+//!    └── agent ──► backend::openhands ──► the agent server inside, by its published port on this host
 //! ```
 //!
 //! **Invariants.** An engine that is down is an error, never an empty inventory. Every verb looks again just
@@ -16,12 +16,14 @@
 //! **Must never know**: policy, records, claims, or why it is asked.
 //!
 //! **Why no client library.** bollard 0.21 prints every answer to its debug log, an inspect with the session
-//! keys among them; one container in a state that it doesn't know fails its whole listing; its answers have
-//! no limit; and it asks without the version that it negotiated. The eight calls needed are [`engine`].
+//! keys among them; one container in a state that it doesn't know (podman's `stopped`) fails its whole
+//! listing; its answers have no limit; and it asks without the version that it negotiated. The ten calls
+//! needed are a page over the client that the workspace has anyway.
 //!
 //! **Why stop and not pause.** A pause frees CPU only: memory stays, which is most of what an idle sandbox
 //! costs, and nothing records since when it lasts. A stop keeps the disk, and the engine knows its time.
 
+mod agent;
 mod delete;
 mod engine;
 mod list;
@@ -34,7 +36,7 @@ mod wire;
 
 use std::{fmt, sync::Arc, time::Duration};
 
-use backend::{Backend, BackendError, Clock, ErrorKind};
+use backend::{Backend, BackendError, Clock, ErrorKind, openhands::Prober};
 use lifecycle::BackendName;
 
 pub use scope::Scope;
@@ -85,6 +87,7 @@ impl Options {
 pub struct Docker {
     options: Options,
     engine: Engine,
+    agents: Prober,
 }
 
 impl fmt::Debug for Docker {
@@ -107,10 +110,12 @@ pub async fn connect(options: Options) -> Result<Docker, BackendError> {
             ),
         ));
     };
-    Ok(Docker { engine: Engine::new(path)?, options })
+    Ok(Docker { engine: Engine::new(path)?, agents: Prober::new(options.clock.clone())?, options })
 }
 
 /// The backend with the roles that containers have.
 pub fn backend(docker: Docker) -> Backend {
-    Backend::builder(docker.options.name.clone(), "docker", Arc::new(docker)).suspends().deletes().build()
+    let (name, probes) = (docker.options.name.clone(), docker.options.probe);
+    let builder = Backend::builder(name, "docker", Arc::new(docker)).suspends().deletes();
+    if probes { builder.probes().build() } else { builder.build() }
 }

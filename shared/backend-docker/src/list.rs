@@ -67,12 +67,11 @@ impl Listable for Docker {
 #[async_trait]
 impl Inspectable for Docker {
     async fn inspect(&self, id: &RuntimeId) -> Result<Sighting, BackendError> {
-        match self.look(id, Look::Measured, ASK).await? {
-            None => Ok(Sighting::NotThere),
-            Some(raw) => match raw.observation(&self.options, self.now()) {
-                Ok(observation) => Ok(Sighting::Seen(Box::new(observation))),
-                Err(why) => Err(Failure::Unreadable(why).into()),
-            },
+        let Some(mut raw) = self.look(id, Look::Measured, ASK).await? else { return Ok(Sighting::NotThere) };
+        self.keep_running_execs(&mut raw).await?;
+        match raw.observation(&self.options, self.now()) {
+            Ok(observation) => Ok(Sighting::Seen(Box::new(observation))),
+            Err(why) => Err(Failure::Unreadable(why).into()),
         }
     }
 }
@@ -86,8 +85,7 @@ impl Docker {
         if ownership != Ownership::Ours {
             return Ok(read(summary.observation(&self.options.name, ownership)));
         }
-        let path = format!("/containers/{}/json", summary.id);
-        match self.engine.get::<Inspected>(&path, ASK).await {
+        match self.inspected(&summary.id).await {
             Ok(raw) => Ok(read(raw.observation(&self.options, self.now()))),
             Err(failure) if failure.is_not_there() => Ok(Seen::Vanished),
             Err(failure @ (Failure::Said { .. } | Failure::Unreadable(_))) => {
@@ -95,6 +93,12 @@ impl Docker {
             }
             Err(failure) => Err(failure.into()),
         }
+    }
+
+    async fn inspected(&self, container: &str) -> Result<Inspected, Failure> {
+        let mut raw: Inspected = self.engine.get(&format!("/containers/{container}/json"), ASK).await?;
+        self.keep_running_execs(&mut raw).await?;
+        Ok(raw.unmeasured())
     }
 }
 

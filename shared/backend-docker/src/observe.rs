@@ -72,9 +72,16 @@ impl Inspected {
         Incarnation::new(format!("{}@{started}", self.id))
     }
 
-    /// Bytes written over the image, where the engine measured them. It leaves a 0 out, podman at least.
+    /// The same without sizes, for a look that did not ask for them: podman then answers zeros.
+    pub(crate) fn unmeasured(self) -> Self {
+        Self { size_rw: None, size_root_fs: None, ..self }
+    }
+
+    /// Bytes written over the image, where the engine measured them. Podman leaves a 0 out: what tells that
+    /// it measured is then the size of the whole.
     pub(crate) fn written(&self) -> Option<u64> {
-        self.size_rw.or(self.size_root_fs.map(|_| 0)).and_then(|bytes| u64::try_from(bytes).ok())
+        let whole = self.size_root_fs.filter(|whole| *whole > 0);
+        self.size_rw.or(whole.map(|_| 0)).and_then(|bytes| u64::try_from(bytes).ok())
     }
 
     /// What deleting it would lose.
@@ -222,7 +229,7 @@ fn bare(name: &str) -> &str {
 }
 
 /// `0001-01-01T00:00:00Z` is how an engine writes "never".
-fn time(text: &str) -> Option<Time> {
+pub(crate) fn time(text: &str) -> Option<Time> {
     text.parse::<Time>().ok().filter(|time| time.millis() > 0)
 }
 

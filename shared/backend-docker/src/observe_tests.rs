@@ -196,6 +196,7 @@ fn what_a_deletion_loses_is_measured_or_unknown() {
         (json!({}), Loss::Unknown, None),
         (json!({"SizeRw": 0, "SizeRootFs": 9}), Loss::Nothing, Some(0)),
         (json!({"SizeRootFs": 9}), Loss::Nothing, Some(0)),
+        (json!({"SizeRootFs": 0}), Loss::Unknown, None),
         (json!({"SizeRw": -1}), Loss::Unknown, None),
         (json!({"SizeRw": 12_345_678}), work(&["12.3 MB written in the container"]), Some(12_345_678)),
         (json!({"SizeRw": 999}), work(&["999 B written in the container"]), Some(999)),
@@ -207,6 +208,13 @@ fn what_a_deletion_loses_is_measured_or_unknown() {
         let seen = observe("exited", change.clone());
         assert_eq!((seen.loss, seen.files.total), (loss, total), "{change}");
     }
+}
+
+#[test]
+fn a_look_that_did_not_ask_for_sizes_has_none() {
+    let zeros = inspected("exited", json!({"SizeRw": 0, "SizeRootFs": 7})).unmeasured();
+    let seen = zeros.observation(&options(), Time::default()).unwrap();
+    assert_eq!((seen.loss, seen.files), (Loss::Unknown, FileSizes::default()));
 }
 
 #[test]

@@ -33,6 +33,7 @@ impl Suspendable for Docker {
             Ok(found) => found,
             Err(outcome) => return Ok(outcome),
         };
+        self.interrupt(&found, bounds).await;
         self.stay_down(&found).await;
         // The agent was asked, which takes its time: look again, so that the stop hits what was looked at.
         let left = self.time_for("a stop", self.grace(), bounds)?;

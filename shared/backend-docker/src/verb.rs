@@ -9,11 +9,14 @@ use crate::{
     Docker,
     engine::{ASK, Failure},
     observe::{Status, is_full_id},
-    wire::Inspected,
+    wire::{Exec, Inspected},
 };
 
 /// How long measuring a container's disk may take before it is left unmeasured: the engine walks its layer.
 const MEASURE: Duration = Duration::from_secs(20);
+
+/// How many commands of one container are asked for. One more counts as running.
+const MAX_EXECS: usize = 16;
 
 /// A container as it was found, of the scope and in a known state.
 pub(crate) struct Found {
@@ -80,12 +83,14 @@ impl Docker {
             return self.engine.negotiate().await.map(|_| None);
         };
         let quick = format!("/containers/{container}/json");
-        let answer = match look {
-            Look::Quick => self.engine.get(&quick, within.min(ASK)).await,
-            Look::Measured => match self.engine.get(&format!("{quick}?size=true"), within.min(MEASURE)).await {
-                Err(Failure::NoAnswer(_)) => self.engine.get(&quick, within.min(ASK)).await,
-                answer => answer,
-            },
+        let measured = match look {
+            Look::Quick => None,
+            Look::Measured => Some(self.engine.get(&format!("{quick}?size=true"), within.min(MEASURE)).await),
+        };
+        let answer = match measured {
+            // Measuring failed or took too long: what is there without its size is worth knowing.
+            None | Some(Err(Failure::NoAnswer(_) | Failure::Said { .. })) => self.quick(&quick, within).await,
+            Some(answer) => answer,
         };
         match answer {
             // The engine also takes names and the beginning of an id.
@@ -94,6 +99,31 @@ impl Docker {
             Err(failure) if failure.is_not_there() => Ok(None),
             Err(failure) => Err(failure),
         }
+    }
+
+    /// podman, asked while it removes a container, answers 500 once and 404 then: hence the second question.
+    async fn quick(&self, path: &str, within: Duration) -> Result<Inspected, Failure> {
+        match self.engine.get::<Inspected>(path, within.min(ASK)).await {
+            Err(Failure::Said { status, .. }) if status.is_server_error() => {
+                self.engine.get(path, within.min(ASK)).await.map(Inspected::unmeasured)
+            }
+            answer => answer.map(Inspected::unmeasured),
+        }
+    }
+
+    /// Leaves only the commands that run: podman also shows those that have ended.
+    pub(crate) async fn keep_running_execs(&self, raw: &mut Inspected) -> Result<(), Failure> {
+        let mut asked = 0;
+        while let Some(exec) = raw.execs.last().filter(|_| asked < MAX_EXECS) {
+            asked += 1;
+            match self.engine.get::<Exec>(&format!("/exec/{exec}/json"), ASK).await {
+                Ok(Exec { running: true }) => return Ok(()),
+                Ok(Exec { running: false }) => raw.execs.pop(),
+                Err(failure) if failure.is_not_there() => raw.execs.pop(),
+                Err(failure) => return Err(failure),
+            };
+        }
+        Ok(())
     }
 
     /// The container's id, where this runtime can be one of this backend's.

@@ -89,6 +89,9 @@ pub(crate) struct Config {
     pub(crate) image: String,
     #[serde(default, deserialize_with = "or_default")]
     pub(crate) labels: BTreeMap<String, String>,
+    /// `--port` of the command line, of which nothing else is kept: it can hold secrets too.
+    #[serde(default, rename = "Cmd", deserialize_with = "port")]
+    pub(crate) agent_port: Option<u16>,
 }
 
 #[derive(Debug, Clone, Deserialize)]
@@ -121,6 +124,14 @@ pub(crate) struct Published {
     pub(crate) host_port: String,
 }
 
+/// A command that somebody started in a container.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub(crate) struct Exec {
+    #[serde(default, deserialize_with = "or_default")]
+    pub(crate) running: bool,
+}
+
 /// A container's session key, read when it is needed and dropped after the call.
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
@@ -151,6 +162,14 @@ impl<'de> Deserialize<'de> for SessionKey {
         let key = environment.iter().find_map(|line| line.strip_prefix("OH_SESSION_API_KEYS_0="));
         Ok(Self(key.filter(|key| !key.is_empty()).map(str::to_owned)))
     }
+}
+
+/// The number after `--port`, or `--port=` it.
+fn port<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u16>, D::Error> {
+    let words = Option::<Vec<String>>::deserialize(deserializer)?.unwrap_or_default();
+    let after = words.windows(2).find(|pair| pair[0] == "--port").map(|pair| pair[1].as_str());
+    let joined = words.iter().find_map(|word| word.strip_prefix("--port="));
+    Ok(after.or(joined).and_then(|port| port.parse().ok()).filter(|port| *port > 0))
 }
 
 /// `null` is what an engine writes for an empty list or map.
