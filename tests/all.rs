@@ -14,5 +14,6 @@ mod engines;
 mod fakes;
 mod faults;
 mod ledger;
+mod pass;
 mod settings;
 mod worktree;

@@ -86,13 +86,11 @@ async fn handle(
     if record.state == State::Gone || record.due_at.is_none_or(|due| due > cx.now()) {
         return Ok(Handled::Done);
     }
-    if record.claim.is_some() && record.state.is_middle() {
-        let left = record.claim.as_ref().is_some_and(|claim| claim.until.plus(cx.policy().skew) > cx.now());
-        return if left {
-            Ok(Handled::Done)
-        } else {
-            recover::recover(cx, scene, id, &record).await.map(Handled::Recovered)
-        };
+    if let Some(claim) = &record.claim {
+        if claim.until.plus(cx.policy().skew) > cx.now() {
+            return Ok(Handled::Done);
+        }
+        return recover::recover(cx, scene, id, &record).await.map(Handled::Recovered);
     }
     if record.wanted_at.is_some() && matches!(record.state, State::Suspended | State::Archived) {
         return wanted(cx, id, &record).await;

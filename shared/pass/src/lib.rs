@@ -98,6 +98,9 @@ pub struct Limits {
     pub concurrency: usize,
     /// How long a pass begins new things; what it began it ends.
     pub duration: Duration,
+    /// How long a pass keeps a backend to itself without a sign of life; it renews that while it works. After a
+    /// pass was killed, the next one waits so long.
+    pub lease: Duration,
     /// The longest that a look may take.
     pub look_timeout: Duration,
     /// The longest that an act may take: a claim lasts so long, two looks, and the clocks' difference.
@@ -123,6 +126,7 @@ impl Default for Limits {
         Self {
             concurrency: 8,
             duration: Duration::from_mins(10),
+            lease: Duration::from_mins(2),
             look_timeout: Duration::from_secs(30),
             act_timeout: Duration::from_mins(2),
             max_items: 10_000,

@@ -20,6 +20,10 @@ pub(crate) async fn missing(cx: Context<'_>, id: &RuntimeId, record: &Record) ->
         return Ok(Missing::Gone);
     }
     let now = cx.now();
+    if record.claim.as_ref().is_some_and(|claim| claim.until.plus(cx.policy().skew) > now) {
+        // Its holder may be deleting it just now, and says so itself.
+        return Ok(Missing::Noted);
+    }
     let apart = cx.limits().absent_apart;
     let since = match record.absent_since {
         Some(since) if now.since(since) >= apart => {
@@ -33,8 +37,10 @@ pub(crate) async fn missing(cx: Context<'_>, id: &RuntimeId, record: &Record) ->
         }
         Some(since) => since,
         None => {
-            // Lost to a claim or an observation: then it is not so absent, and a later look decides.
-            let _ = cx.ledger().absent(id, record, now).await?;
+            if !cx.ledger().absent(id, record, now).await? {
+                // Somebody has claimed or seen it since it was read: a later look decides.
+                return Ok(Missing::Noted);
+            }
             now
         }
     };

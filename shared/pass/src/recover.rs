@@ -14,7 +14,7 @@ use crate::{
     wake,
 };
 
-/// Ends the middle state of one record whose claim has expired.
+/// Ends the expired claim of one record, and the middle state that it left.
 pub(crate) async fn recover(
     cx: Context<'_>,
     scene: &Scene,
@@ -22,6 +22,10 @@ pub(crate) async fn recover(
     record: &Record,
 ) -> Result<Recovered, LedgerError> {
     let was = record.state;
+    if !was.is_middle() {
+        let how = let_go(cx, id, record).await?;
+        return Ok(Recovered { runtime: id.clone(), was, how });
+    }
     let how = match cx.calls().look(id).await {
         Ok(Sighting::Seen(seen)) => by_sight(cx, scene, record, *seen).await?,
         Ok(Sighting::NotThere) => match presence::missing(cx, id, record).await? {
@@ -35,6 +39,15 @@ pub(crate) async fn recover(
     };
     tracing::info!(runtime = %id, backend = %cx.name(), reason = "claim expired", "{was}: {how}");
     Ok(Recovered { runtime: id.clone(), was, how })
+}
+
+/// A claim that had changed no state (files, a notice): nothing is half done that a new plan would not see.
+async fn let_go(cx: Context<'_>, id: &RuntimeId, record: &Record) -> Result<Recovery, LedgerError> {
+    let now = cx.now();
+    match cx.ledger().take_over(id, record.token, &cx.pass.owner, cx.claim_until(now), now).await? {
+        Claimed::Won(taken) => give_back(cx, record, id, taken.token, record.state).await,
+        Claimed::Lost(_) => Ok(Recovery::Taken),
+    }
 }
 
 async fn by_sight(cx: Context<'_>, scene: &Scene, record: &Record, seen: Observation) -> Result<Recovery, LedgerError> {

@@ -1,6 +1,6 @@
 //! One unit's part of a tick.
 
-use std::collections::HashSet;
+use std::{collections::HashSet, convert::Infallible};
 
 use futures::{StreamExt, stream};
 use ledger::{Leased, LedgerError};
@@ -36,7 +36,7 @@ pub(crate) async fn run(cx: Context<'_>, empty: Plan) -> Part {
 
 async fn leased(cx: Context<'_>, part: &mut Part) -> Result<(), LedgerError> {
     let now = cx.now();
-    let until = cx.deadline.plus(cx.claim_until(now).since(now));
+    let until = now.plus(cx.limits().lease);
     let lease = match cx.ledger().lease_unit(cx.name(), &cx.pass.owner, until, now).await? {
         Leased::Won { token } => token,
         Leased::Busy { owner, until } => {
@@ -44,9 +44,27 @@ async fn leased(cx: Context<'_>, part: &mut Part) -> Result<(), LedgerError> {
             return Ok(());
         }
     };
-    let passed = pass(cx, part, lease).await;
+    let passed = tokio::select! {
+        biased;
+        passed = pass(cx, part, lease) => passed,
+        never = renewing(cx, lease) => match never {},
+    };
     let released = cx.ledger().release_unit(cx.name(), lease, cx.now()).await;
     passed.and(released.map(drop))
+}
+
+/// Keeps the lease for as long as it is polled. Lost all the same (this machine slept), the pass goes on beside
+/// another: the lease only saves double work, the claims keep one hand.
+async fn renewing(cx: Context<'_>, lease: Token) -> Infallible {
+    loop {
+        tokio::time::sleep(cx.limits().lease / 2).await;
+        let now = cx.now();
+        match cx.ledger().renew_unit(cx.name(), lease, now.plus(cx.limits().lease), now).await {
+            Ok(true) => {}
+            Ok(false) => tracing::warn!(backend = %cx.name(), "the lease was lost; another pass may be at work too"),
+            Err(error) => tracing::warn!(backend = %cx.name(), %error, "the lease could not be renewed"),
+        }
+    }
 }
 
 /// What is due and, when it is time, everything.
