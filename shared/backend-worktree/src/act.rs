@@ -17,8 +17,7 @@ use crate::{
     inspect::{self, Detail},
     layout,
     look::{Head, Looked, Worktree, look},
-    measure,
-    observe,
+    measure, observe,
     place::Place,
     roles::Worktrees,
     save,
@@ -112,7 +111,9 @@ impl Worktrees {
         if let Some(why) = in_use(&signs) {
             return Ok(Some(Miss::Refused(why)));
         }
-        let newer = observe::git_activity(&now) > detail.git_activity || signs.newest > detail.signs_newest;
+        let newer = observe::git_activity(&now) > detail.git_activity
+            || signs.newest > detail.signs_newest
+            || written_since(detail).await;
         Ok(newer.then(|| Miss::Refused("it was worked in while it was looked at; it is kept".into())))
     }
 
@@ -186,7 +187,12 @@ impl Worktrees {
         })
     }
 
-    pub(crate) async fn shed_it(&self, target: &Target, tier: Tier, bounds: Bounds) -> Result<Outcome<Shed>, BackendError> {
+    pub(crate) async fn shed_it(
+        &self,
+        target: &Target,
+        tier: Tier,
+        bounds: Bounds,
+    ) -> Result<Outcome<Shed>, BackendError> {
         if tier == Tier::Runtime {
             return Ok(Outcome::Refused("the runtime tier is not shed but deleted".into()));
         }
@@ -305,7 +311,9 @@ impl From<Halt> for Ended {
             Halt::Fault(error) => Self::Fault(error),
             Halt::Occupied => Self::Fault(BackendError::new(
                 ErrorKind::Unreachable,
-                format!("another process worked in the trash for longer than {MAX_WAIT:?}; nothing was moved: try again"),
+                format!(
+                    "another process worked in the trash for longer than {MAX_WAIT:?}; nothing was moved: try again"
+                ),
             )),
         }
     }
@@ -341,6 +349,13 @@ pub(crate) fn tidy_once(tidied: &Mutex<HashSet<PathBuf>>, yard: &Yard) -> Result
         return Ok(());
     }
     yard.tidy().map_err(|e| Halt::Fault(fault::at("tidy the trash in", &yard.path, &e)))
+}
+
+/// Whether a file of it was written since; what can't be read any more was touched too.
+async fn written_since(detail: &Detail) -> bool {
+    let (path, status, tiers) = (detail.worktree.place.path.clone(), detail.status.clone(), detail.tiers.clone());
+    let measured = blocking(move || measure::measure(&path, status.as_ref(), &tiers)).await;
+    measured.map_or(true, |measure| measure.newest > detail.files_newest)
 }
 
 /// Why it may be in use: one of its conversations runs, or could not be read.
@@ -380,7 +395,9 @@ impl Worktrees {
         blocking(move || {
             this.conversations.refresh().map_err(|e| this.conversations_fault(&e))?;
             let options = &this.options;
-            let Some(place) = layout::find(options.root.as_ref(), &options.repositories, &key)? else { return Ok(None) };
+            let Some(place) = layout::find(options.root.as_ref(), &options.repositories, &key)? else {
+                return Ok(None);
+            };
             let looked = look(place.clone(), options.trust_times).map_err(|e| fault::at("look at", &place.path, &e))?;
             let seen = this.observation(&place, &looked);
             Ok(Some((looked, seen)))

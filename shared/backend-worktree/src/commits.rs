@@ -1,11 +1,6 @@
 //! Which commits a repository may lose when one of its worktrees goes.
 
-use std::{
-    ffi::OsString,
-    fs,
-    os::unix::ffi::OsStringExt,
-    path::Path,
-};
+use std::{ffi::OsString, fs, os::unix::ffi::OsStringExt, path::Path};
 
 use crate::{
     git::{Git, GitFault, View},
@@ -75,15 +70,15 @@ async fn count(git: &Git, view: &View, tips: &[String], own: Option<&[u8]>) -> R
     if tips.is_empty() {
         return Ok(0);
     }
-    let mut args: Vec<OsString> = ["rev-list", "--count", "--ignore-missing", "--stdin", "--not"].map(Into::into).into();
+    let mut args: Vec<OsString> =
+        ["rev-list", "--count", "--ignore-missing", "--stdin", "--not"].map(Into::into).into();
     args.extend(own.map(|name| OsString::from_vec([b"--exclude=", name].concat())));
     args.push("--glob=refs/".into());
     let answer = git.run(view, args, (tips.join("\n") + "\n").as_bytes()).await?;
     let text = String::from_utf8_lossy(&answer);
-    text.trim().parse().map_err(|_| GitFault::Failed {
-        verb: "rev-list".into(),
-        complaint: format!("it counted `{}`", text.trim()),
-    })
+    text.trim()
+        .parse()
+        .map_err(|_| GitFault::Failed { verb: "rev-list".into(), complaint: format!("it counted `{}`", text.trim()) })
 }
 
 /// The hashes in the administrative folder that no other worktree's HEAD or branch need have.

@@ -116,8 +116,8 @@ impl Conversations {
 }
 
 fn stamp(conversation: &Path) -> io::Result<Stamp> {
-    let meta = fs::metadata(conversation.join("meta.json"))
-        .or_else(|_| fs::metadata(conversation.join("base_state.json")))?;
+    let meta =
+        fs::metadata(conversation.join("meta.json")).or_else(|_| fs::metadata(conversation.join("base_state.json")))?;
     Ok((meta.ino(), meta.size(), meta.mtime(), meta.mtime_nsec()))
 }
 

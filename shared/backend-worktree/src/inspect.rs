@@ -25,6 +25,10 @@ pub(crate) struct Detail {
     pub git_activity: Time,
     /// What the conversations' files told.
     pub signs_newest: Option<Time>,
+    /// The newest writing of a file, to be compared before the move.
+    pub files_newest: Option<Time>,
+    /// What git told; `None`: it could not tell.
+    pub status: Option<Status>,
     /// What can be shed.
     pub tiers: Vec<TierFolder>,
     /// What must be bundled; `None`: git could not tell.
@@ -55,6 +59,8 @@ pub(crate) async fn detail(
         signs_newest: signs.newest,
         worktree,
         observation: listed,
+        files_newest: None,
+        status: None,
         tiers: Vec::new(),
         commits: None,
         staged: false,
@@ -72,6 +78,7 @@ pub(crate) async fn detail(
     };
     let path = detail.worktree.place.path.clone();
     let status = told.as_ref().map(|(_, told)| told.status.clone());
+    detail.status.clone_from(&status);
     let walked = crate::blocking(move || {
         let top = walk::open_folder(&path)?;
         let tiers = status.as_ref().map_or_else(Vec::new, |status| tiers::classify(&top, &status.ignored_folders));
@@ -86,6 +93,7 @@ pub(crate) async fn detail(
 
 impl Detail {
     fn fill(&mut self, told: Option<(Admin, Told)>, measure: &Measure, now: Time) {
+        self.files_newest = measure.newest;
         if let Some(newest) = measure.newest
             && let Activity::At(at) = self.observation.activity
         {
@@ -136,9 +144,19 @@ impl Detail {
 
 async fn ask(git: &Git, worktree: &Worktree, admin: &Admin) -> Result<Told, GitFault> {
     let view = git.worktree(&admin.common, &worktree.admin, &worktree.place.path).await?;
-    let strange = |verb: &str| GitFault::Failed { verb: verb.into(), complaint: "it wrote what this format has not".into() };
+    let strange =
+        |verb: &str| GitFault::Failed { verb: verb.into(), complaint: "it wrote what this format has not".into() };
     let answer = git.run(&view, status::STATUS, &[]).await?;
     let mut told = Status::read(&answer).ok_or_else(|| strange("status"))?;
+    // `web/`, in which there is only `node_modules/`: the latter is what the pattern names.
+    let unnamed = |path: &&PathBuf| tiers::named(path).is_none();
+    let above: Vec<_> = told.ignored_folders.iter().filter(unnamed).cloned().collect();
+    if !above.is_empty() {
+        let answer = git.run(&view, status::MATCHING, &[]).await?;
+        let matching = Status::read(&answer).ok_or_else(|| strange("status"))?.ignored_folders;
+        let inside = |path: &PathBuf| above.iter().any(|above| path != above && path.starts_with(above));
+        told.ignored_folders.extend(matching.into_iter().filter(inside));
+    }
     let hidden = status::hidden(&git.run(&view, status::FLAGS, &[]).await?).ok_or_else(|| strange("ls-files"))?;
     told.submodules = status::submodules(&git.run(&view, status::STAGE, &[]).await?);
     drop(view);
@@ -159,7 +177,9 @@ fn leads_out(worktree: &Worktree, dot_git: &std::path::Path) -> bool {
     }
     let Ok(text) = read_small(&path) else { return true };
     let Some(target) = text.strip_prefix(b"gitdir: ") else { return true };
-    let target = path.with_file_name("").join(std::ffi::OsStr::new(<std::ffi::OsStr as std::os::unix::ffi::OsStrExt>::from_bytes(target)));
+    let target = path
+        .with_file_name("")
+        .join(std::ffi::OsStr::new(<std::ffi::OsStr as std::os::unix::ffi::OsStrExt>::from_bytes(target)));
     let real = |path: &std::path::Path| std::fs::canonicalize(path).ok();
     let homes = [real(&worktree.place.path), real(&worktree.admin)];
     let Some(target) = real(&target) else { return false };

@@ -47,7 +47,12 @@ pub(crate) fn check_root(root: &Root) -> Result<bool, BackendError> {
     let meta = match absent(path.symlink_metadata()) {
         Ok(Some(meta)) => meta,
         Ok(None) if matches!(root, Root::Detected(_)) => return Ok(false),
-        Ok(None) => return Err(local(format!("worktree root `{}` does not exist; mount it, or correct `root`", path.display()))),
+        Ok(None) => {
+            return Err(local(format!(
+                "worktree root `{}` does not exist; mount it, or correct `root`",
+                path.display()
+            )));
+        }
         Err(error) => return Err(fault::at("read worktree root", path, &error)),
     };
     if meta.is_symlink() {
@@ -215,19 +220,25 @@ fn repository_place(repository: &Repository, folder: &Path, name: &OsStr) -> io:
 }
 
 /// Where the runtime of an id lies, if the configuration has a place for it.
-pub(crate) fn find(root: Option<&Root>, repositories: &[Repository], key: &[u8]) -> Result<Option<Place>, BackendError> {
-    let Some((first, second)) = split(key) else {
-        let plain = !key.is_empty() && !key.contains(&b'/') && !matches!(key, b"." | b"..");
-        let root = root.filter(|_| plain);
-        return Ok(root.map(|root| Place::stray(root.path(), OsStr::from_bytes(key))));
-    };
-    if let Some(repository) = repositories.iter().find(|repository| first == repository.name.as_str()) {
+pub(crate) fn find(
+    root: Option<&Root>,
+    repositories: &[Repository],
+    key: &[u8],
+) -> Result<Option<Place>, BackendError> {
+    let parts = split(key);
+    if let Some((first, second)) = &parts
+        && let Some(repository) = repositories.iter().find(|repository| *first == *repository.name)
+    {
         let folder = common_folder(repository)?.join("worktrees");
-        return repository_place(repository, &folder, &second).map_err(|e| fault::at("read", &folder.join(&second), &e));
+        return repository_place(repository, &folder, second).map_err(|e| fault::at("read", &folder.join(second), &e));
     }
     let Some(root) = root else { return Ok(None) };
     if !check_root(root)? {
         return Ok(None);
     }
-    Ok(uuid_hex(&first).map(|_| Place::in_root(root.path(), &first, &second)))
+    let plain = !key.contains(&b'/') && !key.contains(&0) && !matches!(key, b"" | b"." | b"..");
+    Ok(match parts {
+        Some((first, second)) => uuid_hex(&first).map(|_| Place::in_root(root.path(), &first, &second)),
+        None => plain.then(|| Place::stray(root.path(), OsStr::from_bytes(key))),
+    })
 }

@@ -105,13 +105,7 @@ pub(crate) fn look(place: Place, trust_times: bool) -> io::Result<Looked> {
     }
 }
 
-fn worktree(
-    place: Place,
-    dot_git: &fs::Metadata,
-    trust_times: bool,
-    admin: PathBuf,
-    git: Option<Admin>,
-) -> Worktree {
+fn worktree(place: Place, dot_git: &fs::Metadata, trust_times: bool, admin: PathBuf, git: Option<Admin>) -> Worktree {
     // The birth time where the filesystem has one. Else the time of writing: git writes it once.
     let birth = dot_git.created().or_else(|_| dot_git.modified());
     let born = birth.map_or(Time::MIN, time);
@@ -147,6 +141,8 @@ fn admin_at(admin: &Path, dot_git: &fs::Metadata) -> io::Result<Found> {
     if absent(fs::metadata(common.join("HEAD")))?.is_none() {
         return Ok(Found::Gone);
     }
+    // Git writes it as `../..`.
+    let common = fs::canonicalize(&common).unwrap_or(common);
     let under_way = UNDER_WAY.iter().find(|(file, _)| admin.join(file).symlink_metadata().is_ok());
     Ok(Found::Ours(Admin {
         common,

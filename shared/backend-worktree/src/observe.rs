@@ -18,8 +18,16 @@ use crate::{
 };
 
 /// Files of the administrative folder that work changes, and looking does not.
-const TOUCHED: [&str; 8] =
-    ["HEAD", "index", "logs/HEAD", "ORIG_HEAD", "COMMIT_EDITMSG", "MERGE_HEAD", "CHERRY_PICK_HEAD", "rebase-merge/done"];
+const TOUCHED: [&str; 8] = [
+    "HEAD",
+    "index",
+    "logs/HEAD",
+    "ORIG_HEAD",
+    "COMMIT_EDITMSG",
+    "MERGE_HEAD",
+    "CHERRY_PICK_HEAD",
+    "rebase-merge/done",
+];
 
 /// The newest sign that git's own files give, never before the worktree was made. Writing times only:
 /// a time of reading would be our own trace.
@@ -141,7 +149,10 @@ pub(crate) fn losses(git: &Admin, status: &Status, hidden: u64, commits: &Commit
 /// What a worktree whose repository is gone would lose.
 pub(crate) fn orphan_loss(worktree: &Worktree) -> Vec<Arc<str>> {
     vec![
-        format!("all of its files: its repository (`{}`) is gone, so git can't tell what is elsewhere", worktree.admin.display())
-            .into(),
+        format!(
+            "all of its files: its repository (`{}`) is gone, so git can't tell what is elsewhere",
+            worktree.admin.display()
+        )
+        .into(),
     ]
 }

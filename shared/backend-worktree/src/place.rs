@@ -81,7 +81,8 @@ mod tests {
     fn only_a_uuid_with_dashes_names_a_conversation() {
         let hex = |text: &str| uuid_hex(OsStr::new(text));
         assert_eq!(hex("0A1b2c3d-0000-4000-8000-00000000000f").as_deref(), Some("0a1b2c3d00004000800000000000000f"));
-        for other in ["", "0a1b2c3d00004000800000000000000f", "0a1b2c3d-0000-4000-8000-00000000000g", "-", "lost+found"] {
+        for other in ["", "0a1b2c3d00004000800000000000000f", "0a1b2c3d-0000-4000-8000-00000000000g", "-", "lost+found"]
+        {
             assert_eq!(hex(other), None, "{other}");
         }
     }

@@ -13,8 +13,8 @@ use std::{
 
 use async_trait::async_trait;
 use backend::{
-    BackendError, Bounds, Deletable, Deleted, ErrorKind, FileReclaimable, Inspectable, Listable, Outcome, Page, PageToken,
-    Recoverable, Shed, Sighting, Target, Trashed,
+    BackendError, Bounds, Deletable, Deleted, ErrorKind, FileReclaimable, Inspectable, Listable, Outcome, Page,
+    PageToken, Recoverable, Shed, Sighting, Target, Trashed,
 };
 use lifecycle::{RuntimeId, Tier, policy::WorkspaceRule, snapshot::Disk};
 use percent_encoding::{NON_ALPHANUMERIC, percent_decode_str, percent_encode};
@@ -83,9 +83,7 @@ impl Worktrees {
             None => self.root_section(after)?,
             Some(index) => match self.options.repositories.get(index) {
                 None => Found::default(),
-                Some(repository) => {
-                    layout::repository_page(repository, self.root(), after).unwrap_or_else(unreadable)
-                }
+                Some(repository) => layout::repository_page(repository, self.root(), after).unwrap_or_else(unreadable),
             },
         };
         self.look_through(found, from.section, &mut page);
@@ -327,5 +325,12 @@ impl Worktrees {
 fn trashed(yard: &Yard, entry: String, note: Note, said: Option<String>) -> Trashed {
     let origin = yard.path.join(&note.origin).display().to_string();
     let origin = said.map_or(origin.clone(), |said| format!("{origin} ({said})"));
-    Trashed { entry: entry.into(), runtime: note.runtime, tier: note.tier, at: note.at, origin: origin.into(), bytes: note.bytes }
+    Trashed {
+        entry: entry.into(),
+        runtime: note.runtime,
+        tier: note.tier,
+        at: note.at,
+        origin: origin.into(),
+        bytes: note.bytes,
+    }
 }

@@ -25,6 +25,10 @@ pub(crate) struct Status {
 pub(crate) const STATUS: [&str; 6] =
     ["status", "--porcelain=v2", "-z", "--untracked-files=normal", "--ignored=traditional", "--ignore-submodules=all"];
 
+/// The same, but with ignored folders as the patterns name them, not the ones above them in which nothing else is.
+pub(crate) const MATCHING: [&str; 6] =
+    ["status", "--porcelain=v2", "-z", "--untracked-files=normal", "--ignored=matching", "--ignore-submodules=all"];
+
 /// Arguments whose output [`hidden`] reads.
 pub(crate) const FLAGS: [&str; 4] = ["ls-files", "-v", "-z", "--cached"];
 

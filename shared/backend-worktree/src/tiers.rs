@@ -21,15 +21,51 @@ const GIT_LEVELS: usize = 3;
 
 /// Caches of tools.
 const CACHES: [&str; 22] = [
-    ".angular", ".cache", ".gradle", ".hypothesis", ".ipynb_checkpoints", ".mypy_cache", ".nox", ".npm",
-    ".nx", ".nyc_output", ".parcel-cache", ".pnpm-store", ".pytest_cache", ".pytype", ".ruff_cache", ".sass-cache",
-    ".svelte-kit", ".tox", ".turbo", ".yarn-cache", "__pycache__", "_cacache",
+    ".angular",
+    ".cache",
+    ".gradle",
+    ".hypothesis",
+    ".ipynb_checkpoints",
+    ".mypy_cache",
+    ".nox",
+    ".npm",
+    ".nx",
+    ".nyc_output",
+    ".parcel-cache",
+    ".pnpm-store",
+    ".pytest_cache",
+    ".pytype",
+    ".ruff_cache",
+    ".sass-cache",
+    ".svelte-kit",
+    ".tox",
+    ".turbo",
+    ".yarn-cache",
+    "__pycache__",
+    "_cacache",
 ];
 
 /// Dependencies and build output.
 const DEPENDENCIES: [&str; 19] = [
-    ".build", ".bundle", ".dart_tool", ".eggs", ".next", ".nuxt", ".output", ".stack-work", ".venv", "Pods", "_build",
-    "bower_components", "build", "dist", "dist-newstyle", "node_modules", "out", "target", "venv",
+    ".build",
+    ".bundle",
+    ".dart_tool",
+    ".eggs",
+    ".next",
+    ".nuxt",
+    ".output",
+    ".stack-work",
+    ".venv",
+    "Pods",
+    "_build",
+    "bower_components",
+    "build",
+    "dist",
+    "dist-newstyle",
+    "node_modules",
+    "out",
+    "target",
+    "venv",
 ];
 
 /// What a tool puts into a folder that it can make again, and what tier that makes it.
@@ -65,14 +101,19 @@ pub(crate) fn classify(worktree: &OwnedFd, ignored: &[PathBuf]) -> Vec<TierFolde
     found
 }
 
-fn tier_of(folder: &OwnedFd, path: &Path) -> Option<Tier> {
+/// The tier that a folder's name says.
+pub(crate) fn named(path: &Path) -> Option<Tier> {
     let name = path.file_name()?;
     let has = |names: &[&str]| names.iter().any(|known| OsStr::new(known) == name);
     if has(&CACHES) {
         return Some(Tier::Caches);
     }
-    if has(&DEPENDENCIES) || name.as_bytes().ends_with(b".egg-info") {
-        return Some(Tier::Dependencies);
+    (has(&DEPENDENCIES) || name.as_bytes().ends_with(b".egg-info")).then_some(Tier::Dependencies)
+}
+
+fn tier_of(folder: &OwnedFd, path: &Path) -> Option<Tier> {
+    if let Some(tier) = named(path) {
+        return Some(tier);
     }
     MARKS.into_iter().find(|(mark, _)| is_file(folder, mark)).map(|(_, tier)| tier)
 }
@@ -90,7 +131,8 @@ fn holds_repository(folder: &OwnedFd) -> io::Result<bool> {
             let name = item.name.to_bytes();
             let bare = name == b"HEAD"
                 && ["objects", "refs"].iter().all(|part| {
-                    openat(item.folder, *part, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty()).is_ok()
+                    openat(item.folder, *part, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
+                        .is_ok()
                 });
             self.0 |= name == b".git" || bare;
             let deep = item.path.components().count() >= GIT_LEVELS;

@@ -33,13 +33,7 @@ pub(crate) async fn bundle(git: &Git, detail: &Detail, part: &Path) -> Result<Bu
     write(git, detail, admin, commits, part).await.map_err(fault)
 }
 
-async fn write(
-    git: &Git,
-    detail: &Detail,
-    admin: &Admin,
-    commits: &Commits,
-    part: &Path,
-) -> Result<Bundle, GitFault> {
+async fn write(git: &Git, detail: &Detail, admin: &Admin, commits: &Commits, part: &Path) -> Result<Bundle, GitFault> {
     let theirs = git.repository(&admin.common).await?;
     let ours = git.borrowing(&admin.common).await?;
     let mut bundle = Bundle { head: commits.head.clone(), ..Bundle::default() };

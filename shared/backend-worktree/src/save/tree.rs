@@ -69,14 +69,8 @@ pub(crate) fn pack(source: &Source, target: &Path, late: &dyn Fn() -> bool) -> i
     let parts = [("tree", Some(&source.top), &source.left_out), ("admin", source.admin.as_ref(), &nothing)];
     for (prefix, top, left_out) in parts {
         let Some(top) = top else { continue };
-        let mut packing = Packing {
-            tar: &mut tar,
-            prefix,
-            left_out,
-            linked: HashMap::new(),
-            packed: &mut packed,
-            late,
-        };
+        let mut packing =
+            Packing { tar: &mut tar, prefix, left_out, linked: HashMap::new(), packed: &mut packed, late };
         walk::walk(&walk::open_folder(top)?, &mut packing)?;
     }
     let mut file = tar.into_inner()?.finish()?;

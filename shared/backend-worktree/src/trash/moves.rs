@@ -47,7 +47,8 @@ pub(crate) enum Moved {
 
 /// One rename into the trash; what is needed to take it back is on disk before it.
 pub(crate) fn move_in(yard: &Yard, moving: &Moving, interrupt: &Interrupt) -> Result<Moved, Halt> {
-    let fault = |verb: &str, error: io::Error| Halt::Fault(fault::at(verb, &moving.yard.join(&moving.note.origin), &error));
+    let fault =
+        |verb: &str, error: io::Error| Halt::Fault(fault::at(verb, &moving.yard.join(&moving.note.origin), &error));
     interrupt.at(Step::TrashEntry).map_err(Halt::Killed)?;
     let (entry, folder) = begin(yard, &moving.note).map_err(|e| fault("make a place in the trash for", e))?;
     let moved = fill(yard, &entry, &folder, moving, interrupt);
@@ -91,13 +92,17 @@ fn fill(yard: &Yard, entry: &str, folder: &OwnedFd, moving: &Moving, interrupt: 
         Ok(()) => {}
         Err(Errno::NOENT) => return Ok(Moved::Gone),
         Err(errno @ (Errno::XDEV | Errno::BUSY)) => {
-            let why = format!("`{}` can't be moved by one rename ({errno}): a filesystem is mounted there", shown.display());
+            let why =
+                format!("`{}` can't be moved by one rename ({errno}): a filesystem is mounted there", shown.display());
             return Err(Halt::Refused(why));
         }
         Err(errno) => return Err(fault("move to the trash", errno.into())),
     }
+    // From here on it is in the trash, whatever else fails.
     for handle in [folder, &from] {
-        fsync(handle).map_err(|e| fault("write down that it moved,", e.into()))?;
+        if let Err(errno) = fsync(handle) {
+            tracing::warn!(entry, "moved to the trash, but not yet on the disk for certain: {errno}");
+        }
     }
     interrupt.at(Step::TrashTidy).map_err(Halt::Killed)?;
     remove_empty_parent(yard, &moving.note);
@@ -195,7 +200,9 @@ fn put_back(yard: &Yard, folder: &OwnedFd, note: &Note) -> Result<(), Halt> {
         Err(errno) => return Err(fault(errno.into())),
     }
     for handle in [folder, &to] {
-        fsync(handle).map_err(|errno| fault(errno.into()))?;
+        if let Err(errno) = fsync(handle) {
+            tracing::warn!(path = %shown.display(), "put back, but not yet on the disk for certain: {errno}");
+        }
     }
     Ok(())
 }
@@ -230,7 +237,11 @@ fn note_of(folder: &OwnedFd, entry: &str, fits: &dyn Fn(&Note) -> bool) -> Resul
     let refused = |why: String| Halt::Refused(format!("entry `{entry}` is left alone: {why}"));
     let note = read_note(folder).map_err(refused)?;
     if !fits(&note) {
-        return Err(refused(format!("its note does not fit this backend (`{}`, `{}`)", note.runtime, note.origin.display())));
+        return Err(refused(format!(
+            "its note does not fit this backend (`{}`, `{}`)",
+            note.runtime,
+            note.origin.display()
+        )));
     }
     Ok(note)
 }

@@ -43,7 +43,10 @@ impl Removal<'_> {
             return Ok(unlinkat(folder, name, AtFlags::empty())?);
         }
         if stat.st_dev != self.device {
-            return Err(io::Error::new(io::ErrorKind::CrossesDevices, "another filesystem is mounted in it; unmount it first"));
+            return Err(io::Error::new(
+                io::ErrorKind::CrossesDevices,
+                "another filesystem is mounted in it; unmount it first",
+            ));
         }
         if left == 0 {
             let lifted = lifted_name(self.lifted)?;

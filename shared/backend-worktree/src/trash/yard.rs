@@ -3,10 +3,7 @@
 use std::{
     ffi::{CStr, CString, OsStr},
     io,
-    os::{
-        fd::OwnedFd,
-        unix::ffi::OsStrExt,
-    },
+    os::{fd::OwnedFd, unix::ffi::OsStrExt},
     path::{Path, PathBuf},
 };
 
@@ -125,7 +122,11 @@ impl Yard {
     }
 
     /// Removes an entry without content: our lock first, then the note, so that a kill in between leaves the note to tell.
+    /// One with content is never touched: without its note nobody could take it back.
     pub(crate) fn forget(&self, entry: &str, folder: &OwnedFd) -> io::Result<()> {
+        if !is_empty(folder) {
+            return Ok(());
+        }
         if let Ok(Some(git)) = read_note(folder).map(|note| note.git) {
             unlock(&git.admin, entry)?;
         }
@@ -190,7 +191,9 @@ pub(crate) fn listed(yard: &Yard) -> io::Result<Vec<(String, Note)>> {
         }
         match read_note(&folder) {
             Ok(note) => entries.push((entry.to_owned(), note)),
-            Err(why) => tracing::warn!(entry, trash = %yard.path.display(), "something in the trash is left alone: {why}"),
+            Err(why) => {
+                tracing::warn!(entry, trash = %yard.path.display(), "something in the trash is left alone: {why}")
+            }
         }
     }
     Ok(entries)
@@ -211,7 +214,8 @@ pub(crate) fn write_note(folder: &OwnedFd, note: &Note) -> io::Result<()> {
 /// Reads the note of an entry, if it is a plain file of ours.
 pub(crate) fn read_note(folder: &OwnedFd) -> Result<Note, String> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let file = openat(folder, NOTE, flags, Mode::empty()).map_err(|errno| format!("its note can't be read: {errno}"))?;
+    let file =
+        openat(folder, NOTE, flags, Mode::empty()).map_err(|errno| format!("its note can't be read: {errno}"))?;
     let mut bytes = Vec::new();
     let mut file = io::Read::take(std::fs::File::from(file), MAX_NOTE_BYTES + 1);
     io::Read::read_to_end(&mut file, &mut bytes).map_err(|error| format!("its note can't be read: {error}"))?;

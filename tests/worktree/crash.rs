@@ -1,0 +1,143 @@
+//! A process killed between any two steps: the thing is whole, in one of two places, and the next act goes on from there.
+
+use std::{io, path::PathBuf};
+
+use backend::{Backend, Outcome, Target};
+use backend_worktree::{Interrupt, Step, backend};
+use lifecycle::policy::WorkspaceRule;
+
+use super::world::{Tree, World, commit, content, git, list, see, write};
+
+/// A backend whose process is killed before `step`.
+fn killed_at(world: &World, step: Step) -> Backend {
+    let mut options = world.options();
+    options.interrupt = Interrupt::new(move |at| if at == step { Err(io::Error::other("killed")) } else { Ok(()) });
+    backend(options)
+}
+
+/// A worktree with work of every kind.
+fn worked_in(world: &World) -> Tree {
+    let tree = world.furnished(1);
+    commit(&tree, "work");
+    write(&tree.path.join("notes"), "untracked");
+    write(&tree.path.join("staged"), "staged");
+    git(&tree.path, &["add", "staged"]);
+    tree
+}
+
+type Whole = std::collections::BTreeMap<PathBuf, Vec<u8>>;
+
+/// Where the thing is, whole; it is nowhere else in part.
+fn places(world: &World, tree: &Tree, whole: &Whole) -> Vec<PathBuf> {
+    let mut places = vec![tree.path.clone()];
+    if let Ok(entries) = std::fs::read_dir(world.root.join(".furlough-trash")) {
+        places.extend(entries.map(|entry| entry.unwrap().path().join("content")));
+    }
+    places.retain(|place| place.exists());
+    for place in &places {
+        assert_eq!(&content(place), whole, "{} is not whole", place.display());
+    }
+    places
+}
+
+/// What git says of it when it stands where it was: as before, and unlocked.
+fn git_is_content(world: &World, tree: &Tree, status: &str) {
+    assert_eq!(git(&tree.path, &["status", "--porcelain", "--branch"]), status);
+    let listed = git(&world.repository, &["worktree", "list", "--porcelain"]);
+    assert!(!listed.contains("locked"), "{listed}");
+}
+
+const DELETION: [Step; 10] = [
+    Step::SaveBegin,
+    Step::SaveBundle,
+    Step::SaveTree,
+    Step::SaveVerify,
+    Step::SavePublish,
+    Step::TrashEntry,
+    Step::TrashNote,
+    Step::TrashLock,
+    Step::TrashMove,
+    Step::TrashTidy,
+];
+
+#[tokio::test]
+async fn killed_at_any_step_of_a_deletion_it_is_whole_and_the_next_pass_ends_it() {
+    for step in DELETION {
+        let world = World::new();
+        let tree = worked_in(&world);
+        let (whole, status) = (content(&tree.path), git(&tree.path, &["status", "--porcelain", "--branch"]));
+        let killed = killed_at(&world, step);
+        let target = Target::of(&see(&killed, &tree.id).await);
+        let answer = killed.delete.unwrap().delete(&target, WorkspaceRule::Save, world.bounds()).await;
+        // After the rename it is gone, as far as anybody can tell.
+        let gone = step == Step::TrashTidy && answer == Ok(Outcome::Gone);
+        assert!(answer.is_err() || gone, "{step:?}: {answer:?}");
+        // Git may come by at any time.
+        git(&world.repository, &["worktree", "prune"]);
+        let found = places(&world, &tree, &whole);
+        assert_eq!(found.len(), 1, "{step:?}: {found:?}");
+
+        let next = world.backend();
+        if found[0] == tree.path {
+            let (seen, unreadable) = list(&next).await;
+            assert_eq!((seen.len(), unreadable.len(), seen[0].cannot.len()), (1, 0, 0), "{step:?}");
+            world.deleted(&tree.id, WorkspaceRule::Save).await;
+        }
+        let found = places(&world, &tree, &whole);
+        assert!(found.len() == 1 && found[0] != tree.path, "{step:?}: {found:?}");
+        let undo = next.undo.unwrap();
+        let trashed = undo.trashed().await.unwrap();
+        assert_eq!(trashed.len(), 1, "{step:?}");
+        assert!(matches!(undo.undo(&trashed[0].entry).await.unwrap(), Outcome::Done(_)), "{step:?}");
+        assert_eq!(places(&world, &tree, &whole), [tree.path.clone()], "{step:?}");
+        git_is_content(&world, &tree, &status);
+        let left = std::fs::read_dir(world.root.join(".furlough-trash")).unwrap().count();
+        assert_eq!(left, 0, "{step:?}: the next act tidies what was left");
+        let saves = std::fs::read_dir(world.saves.join(tree.id.encoded())).unwrap();
+        let begun = saves.filter(|save| save.as_ref().unwrap().path().extension().is_some()).count();
+        assert_eq!(begun, 0, "{step:?}: a begun save is left");
+    }
+}
+
+#[tokio::test]
+async fn killed_at_any_step_of_an_undo_it_is_whole_and_can_be_deleted_or_undone() {
+    for step in [Step::UndoMove, Step::UndoUnlock, Step::UndoTidy] {
+        let world = World::new();
+        let tree = worked_in(&world);
+        let (whole, status) = (content(&tree.path), git(&tree.path, &["status", "--porcelain", "--branch"]));
+        let entry = world.deleted(&tree.id, WorkspaceRule::Save).await.undo.unwrap();
+        killed_at(&world, step).undo.unwrap().undo(&entry).await.unwrap_err();
+        git(&world.repository, &["worktree", "prune"]);
+        let found = places(&world, &tree, &whole);
+        assert_eq!(found.len(), 1, "{step:?}: {found:?}");
+        let undo = world.backend().undo.unwrap();
+        let again = undo.undo(&entry).await.unwrap();
+        assert!(matches!(again, Outcome::Done(_) | Outcome::Gone), "{step:?}: {again:?}");
+        assert_eq!(places(&world, &tree, &whole), [tree.path.clone()], "{step:?}");
+        git_is_content(&world, &tree, &status);
+        assert_eq!(undo.trashed().await.unwrap(), []);
+        world.deleted(&tree.id, WorkspaceRule::Save).await;
+    }
+}
+
+#[tokio::test]
+async fn killed_at_any_step_of_an_emptying_it_can_be_taken_back_or_is_gone_with_the_next_act() {
+    for step in [Step::EmptyCondemn, Step::EmptyAdmin, Step::EmptyFiles] {
+        let world = World::new();
+        let (tree, other) = (worked_in(&world), world.tree(2));
+        let admin = tree.admin();
+        let entry = world.deleted(&tree.id, WorkspaceRule::Save).await.undo.unwrap();
+        killed_at(&world, step).undo.unwrap().empty(&entry).await.unwrap_err();
+        let trashed = world.backend().undo.unwrap().trashed().await.unwrap();
+        assert_eq!(trashed.len(), usize::from(step == Step::EmptyCondemn), "{step:?}");
+        // The next act in the same trash, whatever it is.
+        world.deleted(&other.id, WorkspaceRule::Save).await;
+        if step == Step::EmptyCondemn {
+            assert!(admin.exists());
+            continue;
+        }
+        assert!(!admin.exists(), "{step:?}: git still knows it");
+        let left = std::fs::read_dir(world.root.join(".furlough-trash")).unwrap().count();
+        assert_eq!(left, 1, "{step:?}: only the other one is left");
+    }
+}
