@@ -6,6 +6,7 @@ mod agent_server;
 #[cfg(feature = "engines")]
 mod agent_server_real;
 mod architecture;
+mod cli;
 mod contracts;
 mod docker;
 mod embedded_store;
@@ -15,5 +16,6 @@ mod fakes;
 mod faults;
 mod ledger;
 mod pass;
+mod readme;
 mod settings;
 mod worktree;

@@ -1,5 +1,12 @@
 //! The command as its user meets it: the real binary, a real repository, real worktrees.
 
 pub(crate) mod bench;
+
+mod apply;
 mod configuration;
+mod demo;
+mod names;
+mod plan;
+mod switches;
+mod undo;
 mod usage;

@@ -75,10 +75,6 @@ impl Folder {
     pub(crate) fn demo() -> Self {
         let folder = Self::empty();
         folder.run(&["demo", "--prepare", "--dir", "demo"]).ending(0);
-        for entry in fs::read_dir(folder.path().join("demo")).unwrap() {
-            let from = entry.unwrap().path();
-            assert!(from.exists());
-        }
         folder
     }
 
@@ -144,11 +140,18 @@ pub(crate) fn isolate(command: &mut Command, folder: &Path) {
         .env("PATH", std::env::var_os("PATH").unwrap())
         .env("HOME", folder)
         .env("USER", "ada")
-        .env("TMPDIR", folder)
+        .env("TMPDIR", scratch(folder))
         .env("FURLOUGH_DATA", folder.join("demo/data"))
         .env("OH_CONVERSATION_WORKTREE_ROOT", folder.join("no-worktrees"))
         .env("DOCKER_HOST", format!("unix://{}", folder.join("no.sock").display()))
         .current_dir(folder);
+}
+
+/// Where throw-away files go, apart from what is looked at for traces.
+fn scratch(folder: &Path) -> PathBuf {
+    let scratch = folder.join("tmp");
+    fs::create_dir_all(&scratch).unwrap();
+    scratch
 }
 
 /// Every path below `folder` with its times, its size and what it is: what changes when anything is written.

@@ -52,7 +52,7 @@ impl Ledger {
         request.send().await.map_err(|error| asked("audit", table, &error)).map(drop)
     }
 
-    /// The last `limit` lines of a runtime, newest first.
+    /// The last `limit` lines of a runtime, newest first. One that can't be read is left out and logged.
     pub async fn history(&self, id: &RuntimeId, limit: usize) -> Result<Vec<AuditLine>, LedgerError> {
         let table = &self.options.tables.actions;
         let condition = "#runtime = :runtime AND begins_with(#act, :act)";
@@ -73,7 +73,10 @@ impl Ledger {
                 .set_exclusive_start_key(start);
             let page = request.send().await.map_err(|error| asked("history", table, &error))?;
             for found in page.items.unwrap_or_default() {
-                lines.push(read(id, &found)?);
+                match read(id, &found) {
+                    Ok(line) => lines.push(line),
+                    Err(error) => tracing::warn!(runtime = %id, %error, "a line of the history is left out"),
+                }
             }
             start = page.last_evaluated_key;
             if start.is_none() {

@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// The longest origin in the table; JSON has all of it.
-const ORIGIN_CHARS: usize = 50;
+const ORIGIN_CHARS: usize = 40;
 
 /// Takes back the last acts, or those on one runtime, or one entry of the trash.
 pub(crate) async fn command(plant: &Plant, name: Option<&str>) -> Result<Answer, Fault> {

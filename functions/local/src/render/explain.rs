@@ -2,14 +2,13 @@
 
 use lifecycle::{
     Explanation, Verdict,
-    duration::Human,
     explain::{Said, Step},
 };
 
 use super::{
     grid::{Cell, Grid, in_style, plain},
     plan::style,
-    words::{relative, safe},
+    words::{lasted, relative, safe},
 };
 use crate::{
     names::decoded,
@@ -29,7 +28,7 @@ pub(crate) fn text(explanation: &Explanation, about: &str, terminal: Terminal) -
     lines.push(format!("now: {}", verdict(explanation, terminal)));
     let mut grid = Grid::new(terminal, &["RULE", "SAW", "AGE", "SAYS", "NEXT"]).wrapped();
     for step in &explanation.steps {
-        let age = step.age.map_or(String::new(), |age| Human(age).to_string());
+        let age = step.age.map_or(String::new(), lasted);
         let next = step.next.map_or(String::new(), |at| relative(at, explanation.at));
         grid.row([in_style(Style::Bold, step.rule), plain(safe(&step.saw)), plain(age), said(step), plain(next)]);
     }

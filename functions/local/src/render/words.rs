@@ -8,6 +8,11 @@ const MINUTE: u64 = 60;
 const HOUR: u64 = 60 * MINUTE;
 const DAY: u64 = 24 * HOUR;
 
+/// Two units, none below a second: what people ask for is an age, not a measurement.
+pub(crate) fn lasted(duration: Duration) -> String {
+    Human(Duration::from_secs(duration.as_secs())).to_string()
+}
+
 /// The largest unit, for narrow columns: `16d`, `3h`, `45s`.
 pub(crate) fn age(duration: Duration) -> String {
     let secs = duration.as_secs();
@@ -26,8 +31,8 @@ pub(crate) fn relative(time: Time, now: Time) -> String {
     }
     match (time.since(now), now.since(time)) {
         (Duration::ZERO, Duration::ZERO) => "now".to_owned(),
-        (Duration::ZERO, past) => format!("{} ago", Human(past)),
-        (future, _) => format!("in {}", Human(future)),
+        (Duration::ZERO, past) => format!("{} ago", lasted(past)),
+        (future, _) => format!("in {}", lasted(future)),
     }
 }
 

@@ -1,0 +1,114 @@
+//! Holds, the kill switch, passes, and what stands in the way of all of them.
+
+use std::{
+    fs,
+    io::{BufRead, BufReader},
+    process::{Command, Stdio},
+};
+
+use serde_json::{Value, json};
+
+use super::bench::{DIRTY, Folder, HELD, PUSHED, ran};
+
+#[test]
+fn a_hold_holds_until_it_is_released() {
+    let folder = Folder::demo();
+    let held = folder.json(&["hold", PUSHED, "--for", "7d", "--why", "ask Ada first"], 0);
+    assert_eq!(json!([held["why"], held["by"]]), json!(["ask Ada first", "ada"]));
+    let reason = |start: &str| {
+        let plan = folder.json(&["plan"], 0);
+        let kept = plan["kept"].as_array().unwrap().iter();
+        let kept: Vec<_> = kept.filter(|kept| kept["runtime"].as_str().unwrap().contains(start)).cloned().collect();
+        kept.first().map(|kept| kept["reason"]["code"].clone())
+    };
+    assert_eq!(reason(PUSHED), Some(json!("held")));
+    assert_eq!(folder.json(&["release", PUSHED], 0)["released"], true);
+    assert_eq!(reason(PUSHED), None);
+    assert_eq!(folder.json(&["release", PUSHED], 0)["released"], false);
+    folder.run(&["release", HELD]).ending(0);
+    assert_eq!(reason(HELD), None);
+}
+
+#[test]
+fn a_hold_for_no_time_is_refused() {
+    let folder = Folder::demo();
+    for span in ["0s", "0", "soon", "", "-1d"] {
+        let ran = folder.run(&["hold", PUSHED, &format!("--for={span}")]).ending(2);
+        assert!(ran.err.contains("7d") || ran.err.contains("45m"), "{ran:#?}");
+    }
+}
+
+#[test]
+fn paused_it_only_reports_and_unpaused_it_acts() {
+    let folder = Folder::demo();
+    folder.run(&["plan", "--out", "plan.json"]).ending(0);
+    folder.run(&["pause", "--why", "moving the disk"]).ending(0);
+    let report = folder.json(&["apply", "plan.json"], 3);
+    let fates: Vec<_> = report["entries"].as_array().unwrap().iter().map(|entry| &entry["fate"]).collect();
+    assert_eq!(json!(fates), json!(["refused", "refused", "refused", "refused"]));
+    folder.run(&["unpause"]).ending(0);
+    folder.run(&["apply", "plan.json"]).ending(0);
+    folder.run(&["pause", "worktrees"]).ending(0);
+    assert_eq!(folder.json(&["unpause"], 0)["still_paused"], json!(["worktrees"]));
+    folder.run(&["unpause", "worktrees"]).ending(0);
+    let unknown = folder.run(&["pause", "worktree"]).ending(2);
+    assert!(unknown.err.contains("there is `worktrees`"), "{unknown:#?}");
+}
+
+#[test]
+fn a_pass_in_report_mode_only_reports() {
+    let folder = Folder::demo();
+    let report = folder.json(&["run", "--once"], 0);
+    let fates: Vec<_> = report["entries"].as_array().unwrap().iter().map(|entry| &entry["fate"]).collect();
+    assert_eq!(json!([report["mode"], fates]), json!(["report", ["left", "left", "left", "left"]]));
+    assert!(folder.worktree(PUSHED).exists());
+}
+
+#[test]
+fn a_pass_in_enforce_mode_acts() {
+    let folder = Folder::demo();
+    let config = folder.demo_path().join("furlough.toml");
+    let text = fs::read_to_string(&config).unwrap();
+    fs::write(&config, text.replace("mode = \"report\"", "mode = \"enforce\"")).unwrap();
+    let report = folder.json(&["run", "--once"], 0);
+    let fates: Vec<_> = report["entries"].as_array().unwrap().iter().map(|entry| &entry["fate"]).collect();
+    assert_eq!(json!(fates), json!(["done", "done", "done", "done"]), "{report:#}");
+    folder.run(&["undo"]).ending(0);
+    assert!(folder.worktree(PUSHED).exists());
+}
+
+#[test]
+fn a_worktree_has_nothing_to_wake() {
+    let folder = Folder::demo();
+    folder.run(&["run", "--once"]).ending(0);
+    assert_eq!(folder.json(&["wake", DIRTY], 0)["woken"], "already_running");
+}
+
+#[test]
+fn a_data_folder_that_cannot_be_used_stops_acts_and_says_what_to_do() {
+    let folder = Folder::demo();
+    // A file in its place stops root too, which may write everywhere.
+    let data = folder.write("file", "no folder");
+    for args in [&["hold", PUSHED][..], &["pause"], &["run", "--once"], &["undo"]] {
+        let mut command = folder.command(args);
+        let ended = ran(command.env("FURLOUGH_DATA", &data)).ending(1);
+        assert!(ended.err.starts_with("error: the data folder"), "{ended:#?}");
+    }
+    assert_eq!(fs::read_to_string(data).unwrap(), "no folder");
+}
+
+#[test]
+fn run_goes_on_until_it_is_told_to_stop_and_then_ends_well() {
+    let folder = Folder::demo();
+    let mut command = folder.command(&["run", "--json"]);
+    let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let first: Value = serde_json::from_str(&lines.next().unwrap().unwrap()).unwrap();
+    assert_eq!(first["mode"], "report");
+    let told = Command::new("kill").args(["-TERM", &child.id().to_string()]).status().unwrap();
+    assert!(told.success());
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+    let rest: String = lines.map(Result::unwrap).collect();
+    let last: Value = serde_json::from_str(&rest).unwrap();
+    assert_eq!(last, json!({ "stopped": true, "passes": 1 }));
+}
