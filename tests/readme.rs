@@ -1,6 +1,6 @@
 //! Every command in the README does what the README says.
 
-use std::{fs, process::Command};
+use std::{fmt::Write, fs, process::Command};
 
 use crate::cli::bench::{Folder, furlough, isolate, ran};
 
@@ -32,7 +32,8 @@ fn every_command_in_it_runs_and_ends_as_it_says() {
     assert!(blocks.len() >= 2, "the README has console blocks");
     let mut script = format!("PATH={}:$PATH\n", bin.display());
     for (line, code) in blocks.iter().flatten() {
-        script.push_str(&format!("{line}\ncode=$?; [ $code = {code} ] || {{ echo \"ended with $code: \"{line:?}; exit 99; }}\n"));
+        write!(script, "{line}\ncode=$?; [ $code = {code} ] || {{ echo \"ended with $code: \"{line:?}; exit 99; }}\n")
+            .unwrap();
     }
     let mut shell = Command::new("bash");
     isolate(&mut shell, folder.path());

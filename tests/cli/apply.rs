@@ -15,8 +15,9 @@ fn planned() -> Folder {
 /// Beginning of the id, and what became of it.
 fn fates(report: &Value) -> Vec<Value> {
     let entries = report["entries"].as_array().unwrap().iter();
-    let mut fates: Vec<_> =
-        entries.map(|entry| json!([entry["runtime"].as_str().unwrap()["worktrees/".len()..][..8], entry["fate"]])).collect();
+    let mut fates: Vec<_> = entries
+        .map(|entry| json!([entry["runtime"].as_str().unwrap()["worktrees/".len()..][..8], entry["fate"]]))
+        .collect();
     fates.sort_by_key(ToString::to_string);
     fates
 }
@@ -119,7 +120,9 @@ fn a_plan_file_that_is_not_there_is_an_error() {
 fn two_at_once_do_each_act_once() {
     let folder = planned();
     let mut children: Vec<_> = (0..2)
-        .map(|_| folder.command(&["apply", "plan.json", "--json"]).stdout(std::process::Stdio::piped()).spawn().unwrap())
+        .map(|_| {
+            folder.command(&["apply", "plan.json", "--json"]).stdout(std::process::Stdio::piped()).spawn().unwrap()
+        })
         .collect();
     let outputs: Vec<_> = children.drain(..).map(|child| child.wait_with_output().unwrap()).collect();
     let reports: Vec<Value> = outputs.iter().map(|output| serde_json::from_slice(&output.stdout).unwrap()).collect();
@@ -136,6 +139,7 @@ fn without_a_budget_nothing_is_done() {
     fs::write(&config, format!("{before}{}", &after[after.find("[trash]").unwrap()..])).unwrap();
     let plan = folder.json(&["plan"], 0);
     assert_eq!(plan["items"], json!([]));
-    let reasons: Vec<_> = plan["kept"].as_array().unwrap().iter().filter(|kept| kept["reason"]["code"] == "budget").collect();
+    let reasons: Vec<_> =
+        plan["kept"].as_array().unwrap().iter().filter(|kept| kept["reason"]["code"] == "budget").collect();
     assert_eq!(reasons.len(), 4, "{plan:#}");
 }

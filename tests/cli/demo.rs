@@ -10,8 +10,13 @@ use super::bench::{Folder, contents};
 fn it_plans_applies_and_takes_back_and_every_file_is_as_it_was() {
     let folder = Folder::empty();
     let shown = folder.run(&["demo", "--dir", "demo"]).ending(0).out;
-    for line in ["(No containers: nothing answers at", "$ furlough plan", "$ furlough apply", "4 of 4 acts taken back", "Try next"]
-    {
+    for line in [
+        "(No containers: nothing answers at",
+        "$ furlough plan",
+        "$ furlough apply",
+        "4 of 4 acts taken back",
+        "Try next",
+    ] {
         assert!(shown.contains(line), "`{line}` is missing in\n{shown}");
     }
     assert!(shown.contains("byte for byte"), "{shown}");

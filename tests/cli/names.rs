@@ -19,9 +19,18 @@ fn a_runtime_is_named_by_any_part_that_is_its_own() {
 fn an_ambiguous_name_lists_its_candidates_and_an_unknown_one_says_so() {
     let folder = Folder::demo();
     let ambiguous = folder.run(&["explain", "shop"]).ending(2);
-    assert!(ambiguous.err.starts_with("error: `shop` names 7 runtimes; write more of one of these\n"), "{ambiguous:#?}");
+    assert!(
+        ambiguous.err.starts_with("error: `shop` names 7 runtimes; write more of one of these\n"),
+        "{ambiguous:#?}"
+    );
     assert!(ambiguous.err.contains(FRESH), "{ambiguous:#?}");
-    for args in [&["explain", "nosuch"][..], &["hold", "nosuch"], &["release", "nosuch"], &["wake", "nosuch"], &["history", "nosuch"]] {
+    for args in [
+        &["explain", "nosuch"][..],
+        &["hold", "nosuch"],
+        &["release", "nosuch"],
+        &["wake", "nosuch"],
+        &["history", "nosuch"],
+    ] {
         assert_eq!(folder.json(args, 2)["error"]["code"], "unknown_runtime", "{args:?}");
     }
     assert_eq!(folder.json(&["hold", ""], 2)["error"]["code"], "unknown_runtime");
@@ -31,7 +40,8 @@ fn an_ambiguous_name_lists_its_candidates_and_an_unknown_one_says_so() {
 fn an_explanation_has_every_rule_in_order() {
     let folder = Folder::demo();
     let document = folder.json(&["explain", PUSHED], 0);
-    let rules: Vec<_> = document["steps"].as_array().unwrap().iter().map(|step| step["rule"].as_str().unwrap()).collect();
+    let rules: Vec<_> =
+        document["steps"].as_array().unwrap().iter().map(|step| step["rule"].as_str().unwrap()).collect();
     for rule in ["hold", "claim", "policy", "lifetime.max", "idle.after", "retention at rest", "files"] {
         assert!(rules.contains(&rule), "{rule} is missing in {rules:?}");
     }

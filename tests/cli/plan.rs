@@ -13,8 +13,10 @@ fn short(row: &Value) -> String {
 fn each_runtime_gets_one_verdict_with_its_reason() {
     let plan = Folder::demo().json(&["plan"], 0);
     let items: Vec<_> = plan["items"].as_array().unwrap().iter().collect();
-    let acts: Vec<_> =
-        items.iter().map(|item| json!([short(item), item["action"], item["reason"]["code"], item["evidence"]["would_lose"]])).collect();
+    let acts: Vec<_> = items
+        .iter()
+        .map(|item| json!([short(item), item["action"], item["reason"]["code"], item["evidence"]["would_lose"]]))
+        .collect();
     assert_eq!(
         acts,
         [
@@ -30,7 +32,8 @@ fn each_runtime_gets_one_verdict_with_its_reason() {
         }
         assert!(item["saves"]["bytes"].as_u64().unwrap() > 1_000_000, "{item:#}");
     }
-    let kept: Vec<_> = plan["kept"].as_array().unwrap().iter().map(|kept| json!([short(kept), kept["reason"]["code"]])).collect();
+    let kept: Vec<_> =
+        plan["kept"].as_array().unwrap().iter().map(|kept| json!([short(kept), kept["reason"]["code"]])).collect();
     assert_eq!(kept, [json!([FRESH, "active"]), json!([HELD, "held"]), json!([SHARED, "active"])]);
     assert!(plan["kept"].as_array().unwrap().iter().all(|kept| kept["next_check"].is_string()));
 }

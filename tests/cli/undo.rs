@@ -40,7 +40,8 @@ fn one_runtime_comes_back_alone_and_its_history_tells_all() {
     assert!(folder.worktree(DIRTY).join("notes.txt").exists());
     assert!(!folder.demo_path().join("conversation-worktrees").join(PUSHED).exists());
     let history = folder.json(&["history", DIRTY], 0);
-    let acts: Vec<_> = history["acts"].as_array().unwrap().iter().map(|act| json!([act["action"], act["outcome"]])).collect();
+    let acts: Vec<_> =
+        history["acts"].as_array().unwrap().iter().map(|act| json!([act["action"], act["outcome"]])).collect();
     assert_eq!(acts[0], json!(["undo", "delete taken back"]));
     assert_eq!(acts[1][0], "delete");
     let saved = history["acts"][1]["saved"].as_str().unwrap();

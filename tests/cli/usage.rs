@@ -5,7 +5,9 @@ use super::bench::Folder;
 #[test]
 fn help_tells_the_commands_and_the_exit_codes() {
     let help = Folder::empty().run(&["--help"]).ending(0);
-    for word in ["demo", "plan", "apply", "undo", "pause", "completions", "Exit codes", "3  done, but some were refused"] {
+    for word in
+        ["demo", "plan", "apply", "undo", "pause", "completions", "Exit codes", "3  done, but some were refused"]
+    {
         assert!(help.out.contains(word), "`{word}` is missing in\n{}", help.out);
     }
     assert_eq!(help.err, "");

@@ -65,20 +65,29 @@ pub(crate) struct Fault {
     pub(crate) exit: Exit,
 }
 
+/// The words of a fault: a text, or an error's own.
+pub(crate) struct Message(String);
+
+impl<T: std::fmt::Display> From<T> for Message {
+    fn from(told: T) -> Self {
+        Self(told.to_string())
+    }
+}
+
 impl Fault {
     /// Something failed.
-    pub(crate) fn failed(code: &'static str, message: impl ToString) -> Self {
-        Self { code, message: message.to_string(), exit: Exit::Failed }
+    pub(crate) fn failed(code: &'static str, message: impl Into<Message>) -> Self {
+        Self { code, message: message.into().0, exit: Exit::Failed }
     }
 
     /// It was asked wrongly.
-    pub(crate) fn usage(code: &'static str, message: impl ToString) -> Self {
-        Self { code, message: message.to_string(), exit: Exit::Usage }
+    pub(crate) fn usage(code: &'static str, message: impl Into<Message>) -> Self {
+        Self { code, message: message.into().0, exit: Exit::Usage }
     }
 
     /// It can be done, but not as things stand.
-    pub(crate) fn refused(code: &'static str, message: impl ToString) -> Self {
-        Self { code, message: message.to_string(), exit: Exit::Refused }
+    pub(crate) fn refused(code: &'static str, message: impl Into<Message>) -> Self {
+        Self { code, message: message.into().0, exit: Exit::Refused }
     }
 
     /// The document on stdout under `--json`.

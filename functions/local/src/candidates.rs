@@ -70,7 +70,8 @@ impl Candidates {
 
     /// The runtime that `name` means. A full name of a backend that could not be listed is taken as it is.
     pub(crate) fn named(&self, name: &str) -> Result<Named, Fault> {
-        let about = |seen: &Option<Box<Observation>>| seen.as_ref().map_or(String::new(), |seen| seen.about.to_string());
+        let about =
+            |seen: &Option<Box<Observation>>| seen.as_ref().map_or(String::new(), |seen| seen.about.to_string());
         let all = self.seen.iter().map(|(id, seen)| Candidate { id: id.clone(), about: about(seen) });
         let all: Vec<_> = all.collect();
         match resolve(name, &all) {

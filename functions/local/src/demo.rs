@@ -48,7 +48,8 @@ pub(crate) async fn command(asked: &cli::Demo, terminal: Terminal) -> Result<Ans
         let _: Answer = hold::hold(&plant, &cli::Hold { runtime, span: Some("30d".to_owned()), why }).await?;
     }
     terminal.say(&script::scene(engine.as_ref().err().map(String::as_str), terminal)).map_err(output)?;
-    let made = json!({ "folder": fixture.folder, "config": fixture.config, "data": fixture.data, "engine": engine.is_ok() });
+    let made =
+        json!({ "folder": fixture.folder, "config": fixture.config, "data": fixture.data, "engine": engine.is_ok() });
     let closing = script::closing(&fixture, engine.as_ref().ok(), asked.prepare, terminal);
     if asked.prepare {
         return Ok(Answer::done(closing, made));
@@ -103,7 +104,8 @@ fn folder(asked: Option<&Path>) -> Result<PathBuf, Fault> {
     let folder = std::path::absolute(asked).map_err(|error| local(asked, &error))?;
     fs::create_dir(&folder).map_err(|error| match error.kind() {
         std::io::ErrorKind::AlreadyExists => {
-            let message = format!("`{}` is there already; the demo makes a new folder, and touches no other", folder.display());
+            let message =
+                format!("`{}` is there already; the demo makes a new folder, and touches no other", folder.display());
             Fault::usage("demo_folder", message)
         }
         _ => local(&folder, &error),
@@ -118,7 +120,7 @@ async fn engine(fixture: &Fixture) -> Result<Engine, String> {
     let mark = fixture.folder.file_name().unwrap_or_default().to_string_lossy();
     let unique = system::unique();
     // A name of an image may have lower case letters, digits and dashes.
-    let mark: String = mark.chars().filter(|c| c.is_ascii_alphanumeric()).map(|c| c.to_ascii_lowercase()).collect();
+    let mark: String = mark.chars().filter(char::is_ascii_alphanumeric).map(|c| c.to_ascii_lowercase()).collect();
     Engine::answering(&host, &format!("{mark}-{}", unique.get(..8).unwrap_or(&unique))).await
 }
 

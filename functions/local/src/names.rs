@@ -70,9 +70,9 @@ pub(crate) fn resolve(name: &str, candidates: &[Candidate]) -> Result<RuntimeId,
         return Err(Fault::usage("unknown_runtime", "the RUNTIME is empty; `furlough list` shows them"));
     }
     let texts: Vec<_> = candidates.iter().map(|candidate| (candidate, Texts::of(candidate))).collect();
-    let tests: [fn(&Texts, &str) -> bool; 3] = [Texts::is, Texts::begins, Texts::contains];
-    for test in tests {
-        let matching: Vec<_> = texts.iter().filter(|(_, texts)| test(texts, name)).map(|(found, _)| *found).collect();
+    let stages: [fn(&Texts, &str) -> bool; 3] = [Texts::is, Texts::begins, Texts::contains];
+    for stage in stages {
+        let matching: Vec<_> = texts.iter().filter(|(_, texts)| stage(texts, name)).map(|(found, _)| *found).collect();
         match matching[..] {
             [] => {}
             [one] => return Ok(one.id.clone()),

@@ -72,12 +72,8 @@ impl Terminal {
         if self.json { Ok(()) } else { write_line(&mut io::stdout().lock(), line) }
     }
 
-    /// A JSON line as it comes, for `run`.
-    pub(crate) fn emit(self, value: &Value) -> io::Result<()> {
-        write_line(&mut io::stdout().lock(), &value.to_string())
-    }
-
     /// A line on stderr that is no part of the answer.
+    #[expect(clippy::unused_self, reason = "what is said goes through the terminal, whichever stream it takes")]
     pub(crate) fn note(self, line: &str) {
         // Nobody is left to tell when stderr is closed.
         let _ = write_line(&mut io::stderr().lock(), line);
@@ -100,6 +96,11 @@ impl Terminal {
         self.note(&format!("error: {}", fault.message));
         Ok(())
     }
+}
+
+/// A JSON line as it comes, for `run`.
+pub(crate) fn emit(value: &Value) -> io::Result<()> {
+    write_line(&mut io::stdout().lock(), &value.to_string())
 }
 
 /// A reader that left (`furlough list | head -1`) has what it wanted: that is no failure.

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use lifecycle::{duration::Human, policy::Mode};
 use serde_json::json;
-use settings::{Severity, SettingsError, Source};
+use settings::{SettingsError, Severity, Source};
 
 use crate::{
     answer::{Answer, Exit, Fault},

@@ -54,10 +54,7 @@ pub(crate) async fn release(plant: &Plant, name: &str) -> Result<Answer, Fault> 
     let released = pass.ledger.release(&named.id, pass.clock.now()).await.map_err(ledger_fault)?;
     let name = decoded(&named.id);
     let label = named.seen.is_some_and(|seen| seen.labels.contains_key(lifecycle::policy::HOLD_LABEL));
-    let mut text = match released {
-        true => format!("{name} is released"),
-        false => format!("{name} was not held"),
-    };
+    let mut text = if released { format!("{name} is released") } else { format!("{name} was not held") };
     if label {
         text = format!("{text}; its label `{}` still holds it", lifecycle::policy::HOLD_LABEL);
     }

@@ -30,16 +30,15 @@ pub(crate) async fn unpause(plant: &Plant, backend: Option<&str>) -> Result<Answ
     let backend = backend.map(|name| known(plant, name)).transpose()?;
     let pass = plant.acting("unpause").await?;
     let was = pass.ledger.unpause(backend.as_ref(), pass.clock.now()).await.map_err(ledger_fault)?;
-    let mut text = match was {
-        true => format!("{} no longer paused", what(backend.as_ref())),
-        false => format!("{} not paused", what(backend.as_ref())),
-    };
+    let now = if was { "no longer" } else { "not" };
+    let mut text = format!("{} {now} paused", what(backend.as_ref()));
     let mut still = Vec::new();
     for unit in &pass.units {
         let name = &unit.backend.name;
         let concerned = backend.as_ref().is_none_or(|backend| backend == name);
         if let Some(pause) = pass.ledger.paused(name).await.map_err(ledger_fault)?.filter(|_| concerned) {
-            let by = pause.backend.as_ref().map_or("furlough unpause".to_owned(), |own| format!("furlough unpause {own}"));
+            let by =
+                pause.backend.as_ref().map_or("furlough unpause".to_owned(), |own| format!("furlough unpause {own}"));
             text = format!("{text}\n`{name}` is still paused; `{by}` ends that");
             still.push(name.clone());
         }

@@ -86,4 +86,3 @@ fn is_plan(text: &str) -> bool {
         Err(PlanError::Malformed { .. }) => false,
     }
 }
-

@@ -10,7 +10,7 @@ use crate::{
     answer::{Answer, Exit, Fault, to_json},
     parts::{self, Plant},
     render,
-    terminal::Style,
+    terminal::{Style, emit},
 };
 
 /// One pass, or passes until somebody interrupts: the pass under way is finished first.
@@ -56,9 +56,10 @@ async fn to_its_end(pass: &Pass, stop: &mut Stop) -> (Outcome, bool) {
 
 /// One JSON line a pass, or the report where there was something to tell.
 fn tell(plant: &Plant, outcome: &Outcome) -> Result<(), Fault> {
-    let told = match plant.terminal.json {
-        true => plant.terminal.emit(&to_json(outcome)),
-        false => plant.terminal.say(&render::report::pass(outcome, plant.terminal)),
+    let told = if plant.terminal.json {
+        emit(&to_json(outcome))
+    } else {
+        plant.terminal.say(&render::report::pass(outcome, plant.terminal))
     };
     told.map_err(|error| Fault::failed("output", error))
 }

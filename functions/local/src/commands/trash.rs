@@ -28,7 +28,9 @@ struct Lying {
 pub(crate) async fn command(plant: &Plant, empty: bool) -> Result<Answer, Fault> {
     let pass = plant.looking().await?;
     let (lying, unread) = lying(&pass).await;
-    unread.iter().for_each(|(backend, error)| plant.terminal.note(&format!("`{backend}`: {}", safe(error))));
+    for (backend, error) in &unread {
+        plant.terminal.note(&format!("`{backend}`: {}", safe(error)));
+    }
     let answer = if empty { emptied(lying).await } else { listed(plant, &pass, &lying) };
     Ok(if unread.is_empty() { answer } else { answer.ending(Exit::Failed) })
 }
@@ -60,13 +62,12 @@ fn listed(plant: &Plant, pass: &Pass, lying: &[Lying]) -> Answer {
         ]);
     }
     let total: u64 = lying.iter().map(|lying| lying.entry.bytes).sum();
-    let text = match lying {
-        [] => "The trash is empty.".to_owned(),
-        [..] => {
-            let head = format!("{} in the trash, {}", count(lying.len() as u64, "entry"), Bytes(total));
-            let take = plant.terminal.paint(Style::Cyan, "furlough undo RUNTIME");
-            format!("{head}; take one back with {take}\n\n{}", grid.text(0))
-        }
+    let take = plant.terminal.paint(Style::Cyan, "furlough undo RUNTIME");
+    let head = format!("{} in the trash, {}", count(lying.len() as u64, "entry"), Bytes(total));
+    let text = if lying.is_empty() {
+        "The trash is empty.".to_owned()
+    } else {
+        format!("{head}; take one back with {take}\n\n{}", grid.text(0))
     };
     let entries: Vec<_> = lying.iter().map(|lying| document(&lying.entry, lying.entry.at.plus(keep))).collect();
     Answer::done(text, json!({ "bytes": total, "entries": entries }))

@@ -30,7 +30,9 @@ pub(crate) type Acts = Vec<(Undoable, Undone)>;
 /// Chooses the acts and takes them back, newest first.
 pub(crate) async fn undo(pass: &Pass, name: Option<&str>, terminal: Terminal) -> Result<Acts, Fault> {
     let (acts, errors) = pass.undoable().await.map_err(|error| pass_fault(&error))?;
-    errors.iter().for_each(|error| terminal.note(&safe(error)));
+    for error in &errors {
+        terminal.note(&safe(error));
+    }
     let chosen = match name {
         None => newest(acts),
         Some(name) => of(acts, name)?,
@@ -108,7 +110,11 @@ fn told(act: &Undoable, came: &Undone) -> (Cell, String) {
     match came {
         Undone::Back => {
             let place = origin(act);
-            let more = if place.is_empty() { "it runs again".to_owned() } else { clip(&safe(&place), ORIGIN_CHARS).into_owned() };
+            let more = if place.is_empty() {
+                "it runs again".to_owned()
+            } else {
+                clip(&safe(&place), ORIGIN_CHARS).into_owned()
+            };
             (in_style(Style::Green, "back"), more)
         }
         Undone::AlreadyBack => (plain("was back"), String::new()),

@@ -26,7 +26,8 @@ async fn woken(pass: &Pass, id: &RuntimeId) -> Result<Answer, Fault> {
         Woken::AlreadyRunning => ("already_running", format!("{name} runs already"), Exit::Done),
         Woken::Pending => ("pending", format!("{name} is on its way; `furlough list` shows when it runs"), Exit::Done),
         Woken::Claimed { until } => {
-            let problem = format!("somebody is at work on `{name}`, until {} at the latest; try again then", clock(until));
+            let problem =
+                format!("somebody is at work on `{name}`, until {} at the latest; try again then", clock(until));
             return Err(Fault::refused("claimed", problem));
         }
         Woken::NotFound => return Err(Fault::failed("gone", format!("`{name}` is not there: nothing can wake it"))),

@@ -61,7 +61,7 @@ impl Fixture {
     }
 
     fn make_repository(&self, now: Time) -> Result<(), Fault> {
-        let born = now.minus(std::time::Duration::from_secs(90 * 86_400));
+        let born = now.minus(std::time::Duration::from_hours(90 * 24));
         let (remote, main) = (self.folder.join("remote.git"), &self.repository);
         let git = |folder: &Path, args: &[&str]| git(folder, &self.folder, born, args);
         for folder in [&remote, main, &self.worktrees, &self.conversations] {

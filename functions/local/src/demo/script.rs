@@ -49,7 +49,11 @@ pub(crate) fn scene(no_engine: Option<&str>, terminal: Terminal) -> String {
         Some(why) => terminal.paint(Style::Dim, &format!("(No containers: {why}. They are left out.)")),
     };
     let head = part(1, "What agents left behind", terminal);
-    format!("{head}\nA repository, and {} of it:\n\n{}\n\n{containers}", count(TREES.len() as u64, "worktree"), grid.text(2))
+    format!(
+        "{head}\nA repository, and {} of it:\n\n{}\n\n{containers}",
+        count(TREES.len() as u64, "worktree"),
+        grid.text(2)
+    )
 }
 
 fn left(tree: &Tree) -> String {
@@ -95,9 +99,11 @@ pub(crate) fn applied(report: &str, data: &Path, terminal: Terminal) -> String {
 /// The undo, with the proof that it is one.
 pub(crate) fn undone(text: &str, before: &Likeness, after: &Likeness, terminal: Terminal) -> String {
     let head = part(4, "And back again", terminal);
-    let proof = match before == after {
-        true => terminal.paint(Style::Green, &format!("All {} are as they were, byte for byte.", count(after.files(), "file"))),
-        false => terminal.paint(Style::Red, "The files are not as they were: please report this."),
+    let proof = if before == after {
+        let all = format!("All {} are as they were, byte for byte.", count(after.files(), "file"));
+        terminal.paint(Style::Green, &all)
+    } else {
+        terminal.paint(Style::Red, "The files are not as they were: please report this.")
     };
     format!("{head}\n{}\n\n{text}\n\n{proof}", command("furlough undo", terminal))
 }

@@ -64,7 +64,7 @@ mod tests {
             assert!(code.len() < 64);
         }
         let elf = program().expect("tests run on a processor that the demo knows");
-        assert_eq!(u64::try_from(elf.len()).unwrap(), HEADERS + elf[HEADERS as usize..].len() as u64);
+        assert_eq!(u64::try_from(elf.len()).unwrap(), HEADERS + u64::try_from(elf[120..].len()).unwrap());
         assert_eq!(&elf[96..104], (elf.len() as u64).to_le_bytes(), "the segment holds the whole file");
         assert_eq!(&elf[24..32], (BASE + HEADERS).to_le_bytes(), "it begins at its code");
     }

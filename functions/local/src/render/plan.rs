@@ -2,7 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use lifecycle::{Action, Headline, Item, Kept, Plan, Saves, duration::Human, plan::BackendNote, report::{Bytes, Money}};
+use lifecycle::{
+    Action, Headline, Item, Kept, Plan, Saves,
+    duration::Human,
+    plan::BackendNote,
+    report::{Bytes, Money},
+};
 
 use super::{
     grid::{Grid, in_style, plain},
@@ -36,9 +41,10 @@ pub(crate) fn table(plan: &Plan, terminal: Terminal) -> String {
     if !troubles.is_empty() {
         parts.push(troubles.join("\n"));
     }
-    parts.push(match plan.items.is_empty() {
-        true => terminal.paint(Style::Green, "Nothing to reclaim now."),
-        false => items(plan, &names, terminal),
+    parts.push(if plan.items.is_empty() {
+        terminal.paint(Style::Green, "Nothing to reclaim now.")
+    } else {
+        items(plan, &names, terminal)
     });
     if !plan.kept.is_empty() {
         parts.push(kept(plan, &names, terminal));
@@ -155,11 +161,7 @@ fn kept(plan: &Plan, names: &Names, terminal: Terminal) -> String {
     let mut grid = Grid::new(terminal, &["RUNTIME", "WHY", "NEXT LOOK"]);
     for kept in &plan.kept {
         let next = kept.next_check.map_or("–".to_owned(), |at| relative(at, plan.made_at));
-        grid.row([
-            plain(names.of(&kept.runtime)),
-            plain(safe(&kept.reason.to_string())),
-            in_style(Style::Dim, next),
-        ]);
+        grid.row([plain(names.of(&kept.runtime)), plain(safe(&kept.reason.to_string())), in_style(Style::Dim, next)]);
     }
     format!("{head}\n{}", grid.text(0))
 }

@@ -108,17 +108,33 @@ fn detail(entry: &Entry) -> String {
 fn upkeep(outcome: &Outcome) -> Vec<String> {
     let done = &outcome.upkeep;
     let mut lines = Vec::new();
-    lines.extend(done.recovered.iter().map(|found| format!("{}: left {}, {}", decoded(&found.runtime), found.was, found.how)));
+    lines.extend(
+        done.recovered.iter().map(|found| format!("{}: left {}, {}", decoded(&found.runtime), found.was, found.how)),
+    );
     lines.extend(done.woken.iter().map(|id| format!("{}: called back, somebody had asked for it", decoded(id))));
     lines.extend(done.gone.iter().map(|id| format!("{}: gone, its absence was seen twice", decoded(id))));
     lines.extend(done.stuck.iter().map(|stuck| {
-        format!("{}: failed {} in a row, a person may want to look", decoded(&stuck.runtime), count(stuck.attempts.into(), "time"))
+        format!(
+            "{}: failed {} in a row, a person may want to look",
+            decoded(&stuck.runtime),
+            count(stuck.attempts.into(), "time")
+        )
     }));
     if !done.emptied.is_empty() {
         let bytes = done.emptied.iter().map(|entry| entry.bytes).sum();
-        lines.push(format!("{} removed from the trash for ever, {} freed", count(done.emptied.len() as u64, "entry"), Bytes(bytes)));
+        lines.push(format!(
+            "{} removed from the trash for ever, {} freed",
+            count(done.emptied.len() as u64, "entry"),
+            Bytes(bytes)
+        ));
     }
-    lines.extend(done.busy.iter().map(|busy| format!("`{}`: {} is at it, until {} at the latest", busy.backend, safe(&busy.owner), busy.until)));
-    lines.extend(done.more_due.iter().map(|backend| format!("`{backend}`: more is due than one pass takes; the next goes on")));
+    lines.extend(
+        done.busy.iter().map(|busy| {
+            format!("`{}`: {} is at it, until {} at the latest", busy.backend, safe(&busy.owner), busy.until)
+        }),
+    );
+    lines.extend(
+        done.more_due.iter().map(|backend| format!("`{backend}`: more is due than one pass takes; the next goes on")),
+    );
     lines
 }

@@ -66,7 +66,10 @@ pub(crate) fn count(number: u64, noun: &str) -> String {
 /// Foreign text with nothing in it that a terminal obeys: control characters and those that change
 /// the direction of text are shown as escapes. A worktree's name is written by an agent.
 pub(crate) fn safe(text: &str) -> Cow<'_, str> {
-    let unsafe_char = |c: char| c.is_control() || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}');
+    let unsafe_char = |c: char| {
+        c.is_control()
+            || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
+    };
     if !text.contains(unsafe_char) {
         return Cow::Borrowed(text);
     }
