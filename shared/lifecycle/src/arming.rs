@@ -1,12 +1,10 @@
 //! When a tick must look at a runtime: what the ledger's due index is fed with.
 
-use std::time::Duration;
-
 use serde::{Deserialize, Serialize};
 
 use crate::{
     Action, NativeDeadline, Policy, Reason, Subject, Tier, Time, UnitSnapshot,
-    judge::{Clock, Decision, Facts, Judge, Silent, earlier},
+    judge::{Decision, Facts, Judge, Silent, earlier},
 };
 
 /// When a runtime comes due. Never later than what could become true by time alone.
@@ -68,13 +66,5 @@ impl Judge<'_> {
         let native = facts.seen.native.as_ref().and_then(|native| native.deadline);
         let native = native.map(|NativeDeadline { at, .. }| at);
         earlier(lifetime, native)
-    }
-
-    /// For how long a runtime has been idle, where its clock is known.
-    pub fn idle_for(&self, subject: &Subject) -> Option<Duration> {
-        match self.judge(subject, &mut Silent).facts?.clock {
-            Clock::Since(from) => Some(self.now.since(from)),
-            Clock::Unknown(_) | Clock::FirstSeen => None,
-        }
     }
 }

@@ -2,9 +2,10 @@
 //!
 //! ```text
 //! Observation (a backend saw) ─┐
-//! Record (the ledger keeps)  ──┼─► Snapshot ─┐
-//! sweep, budgets, breakers   ──┘             ├─► plan(&Snapshot, &Policy, now) ─► Plan ─► report
-//! configuration ──────────────────► Policy ──┘
+//! Record (the ledger keeps)  ──┼─► Snapshot ─┐                                  ┌─► file, tables, Markdown
+//! sweep, budgets, pause, disk ─┘             ├─► plan(&Snapshot, &Policy, now) ─► Plan ─► Report of a pass
+//! configuration ──────────────────► Policy ──┤
+//!                                            └─► Judge: one runtime ─► arming (when next), explain (why)
 //! ```
 //!
 //! **Invariants.** Nothing here reads a clock, a file, the environment or a network, and nothing is

@@ -17,7 +17,6 @@ mod file;
 mod make;
 mod order;
 
-pub use breaker::silent_share;
 pub use file::{PlanError, PlanRefused};
 pub use make::plan;
 
@@ -101,7 +100,8 @@ pub struct BackendNote {
     pub foreign: u64,
     /// Look like an agent's, but not in the scope.
     pub unlabelled: u64,
-    /// The share of heartbeat-fed records found silent, 0 to 1, to a millionth; `None`: there are none.
+    /// The share of heartbeat-fed running records that are idle past their limit, 0 to 1, to a millionth: what a
+    /// pass adds to its trailing mean. `None`: there are none.
     pub silent_share: Option<f64>,
     /// Why it only reports, if it does.
     pub breaker: Option<Breaker>,

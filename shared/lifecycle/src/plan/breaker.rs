@@ -2,8 +2,8 @@
 
 use super::make::Counts;
 use crate::{
-    Policy, Signal, State, Time, UnitSnapshot,
-    judge::{Clock, Facts, Judge, Silent},
+    Signal, State,
+    judge::{Clock, Facts, Judge},
     verdict::Breaker,
 };
 
@@ -37,17 +37,6 @@ impl Silence {
     pub(super) fn share(self) -> Option<f64> {
         self.millionths().map(|share| f64::from(share) / 1_000_000.0)
     }
-}
-
-/// The share of heartbeat-fed running records of `unit` that are idle past their limit, 0 to 1: what a
-/// pass adds to its trailing mean. `None`: there are none.
-pub fn silent_share(unit: &UnitSnapshot, policy: &Policy, now: Time) -> Option<f64> {
-    let judge = Judge::new(unit, policy, now);
-    let mut counts = Counts::default();
-    for subject in unit.subjects() {
-        counts.count(subject, &judge.judge(subject, &mut Silent), &judge);
-    }
-    counts.silence.share()
 }
 
 /// The breaker that is open, if one is.

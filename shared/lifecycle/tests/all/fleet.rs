@@ -5,7 +5,6 @@ use std::{collections::BTreeMap, time::Duration};
 use lifecycle::{
     Action, Disk, Headline, Incarnation, Ownership, Policy, Reason, Saves, Snapshot, State, Subject, Sweep, Tier,
     UnitSnapshot, plan,
-    plan::silent_share,
     policy::{Breakers, Budget, BudgetKind, FileRules, Percent, Prices, Rules},
     verdict::Breaker,
 };
@@ -125,7 +124,8 @@ fn many_that_fall_silent_at_once_mean_that_ingestion_is_down() {
         let others = (0..5).map(|n| running(&format!("s{n}")).active(mins(40)));
         unit(container(), runtimes.chain(others))
     };
-    assert_eq!(silent_share(&fleet(3), &policy, NOW), Some(0.3));
+    let share = |unit| plan_of(unit, &policy).backends[0].silent_share;
+    assert_eq!(share(fleet(3)), Some(0.3));
     assert_eq!(acts(fleet(2), &policy).len(), 7);
     assert_eq!(acts(fleet(3), &policy).len(), 0);
     assert_eq!(why(fleet(3), &policy, "s1"), Reason::Breaker { breaker: Breaker::Silent });
@@ -136,7 +136,7 @@ fn many_that_fall_silent_at_once_mean_that_ingestion_is_down() {
         usual_share.silent_mean = Some(unreadable);
         assert_eq!(acts(usual_share.clone(), &policy).len(), 0, "{unreadable}");
     }
-    assert_eq!(silent_share(&unit(container(), [running("a")]), &policy, NOW), None);
+    assert_eq!(share(unit(container(), [running("a")])), None);
 }
 
 #[test]
