@@ -13,9 +13,7 @@ use std::{
 
 use backend::{Backend, BackendError, Bounds, Clock, Deleted, ErrorKind, Outcome, Page, Sighting, Target};
 use backend_docker::{Options, backend, connect};
-use lifecycle::{
-    Activity, BackendName, Incarnation, Observation, Ownership, State, Time, policy::WorkspaceRule,
-};
+use lifecycle::{Activity, BackendName, Incarnation, Observation, Ownership, State, Time, policy::WorkspaceRule};
 use serde_json::{Value, json};
 
 mod stub;
@@ -123,12 +121,8 @@ async fn an_engine_that_fails_to_list_is_an_error_with_its_words() {
 
 #[tokio::test]
 async fn an_answer_that_is_not_the_api_is_an_error_that_does_not_repeat_it() {
-    let bodies = [
-        "<html><body>please log in, hush-hush</body></html>",
-        r#"[{"Id": "hush-hush"#,
-        r#"{"hush-hush": 1}"#,
-        "",
-    ];
+    let bodies =
+        ["<html><body>please log in, hush-hush</body></html>", r#"[{"Id": "hush-hush"#, r#"{"hush-hush": 1}"#, ""];
     for body in bodies {
         let engine = Engine::with([named(1)]);
         engine.on("GET /containers/json", move |_| Some(Answer::Text(200, body)));
@@ -374,7 +368,8 @@ async fn a_stop_that_is_slower_than_the_deadline_is_unknown() {
 #[tokio::test]
 async fn a_stop_that_the_engine_fails_is_looked_at_and_unknown_while_it_runs() {
     let engine = Engine::with([named(1)]);
-    engine.on("POST /stop", |_| Some(Answer::Json(500, json!({"message": "cannot stop container: permission denied"}))));
+    engine
+        .on("POST /stop", |_| Some(Answer::Json(500, json!({"message": "cannot stop container: permission denied"}))));
     let backend = backend_of(&engine).await;
     let target = target(&backend).await;
     let words = "the engine answered 500: cannot stop container: permission denied";
@@ -424,10 +419,8 @@ async fn restart_always_is_switched_off_before_the_stop_and_its_failure_stops_no
         let backend = backend_of(&engine).await;
         let target = target(&backend).await;
         assert_eq!(backend.suspend.unwrap().suspend(&target, minute()).await, Ok(Outcome::Done(())));
-        let expected = [
-            format!("POST /v1.41/containers/{}/update", id(1)),
-            format!("POST /v1.41/containers/{}/stop?t=1", id(1)),
-        ];
+        let expected =
+            [format!("POST /v1.41/containers/{}/update", id(1)), format!("POST /v1.41/containers/{}/stop?t=1", id(1))];
         assert_eq!(engine.changes(), expected, "the update fails: {fails}");
     }
 }

@@ -130,9 +130,9 @@ async fn answer(State(inner): State<Arc<Inner>>, request: Request) -> Response<B
     let hooked = {
         let mut containers = inner.containers.lock().unwrap();
         let mut hooks = inner.hooks.lock().unwrap();
-        let mut mine = hooks.iter_mut().filter(|(on, _)| {
-            on.split_once(' ').is_some_and(|(verb, end)| verb == method && path.ends_with(end))
-        });
+        let mut mine = hooks
+            .iter_mut()
+            .filter(|(on, _)| on.split_once(' ').is_some_and(|(verb, end)| verb == method && path.ends_with(end)));
         mine.find_map(|(_, hook)| hook(&mut containers))
     };
     let answer = hooked.unwrap_or_else(|| usual(&mut inner.containers.lock().unwrap(), method, path));

@@ -30,7 +30,7 @@ async fn what_is_gone_already_is_a_success() {
 async fn of_many_deletes_at_once_exactly_one_did_it() {
     let lab = Lab::new("race").await;
     let delete = role(&lab).await;
-    for _ in 0..10 {
+    for _ in 0..6 {
         let container = stopped(&lab, Spec::of(POLITE)).await;
         let target = lab.target(&container).await;
         let once = || delete.delete(&target, WorkspaceRule::Discard, lab.minute());
@@ -61,7 +61,7 @@ async fn a_container_started_between_the_decision_and_the_delete_is_not_deleted(
 async fn starts_that_race_with_deletes_never_lose_a_running_container() {
     let lab = Lab::new("start-race").await;
     let delete = role(&lab).await;
-    for _ in 0..15 {
+    for _ in 0..6 {
         let container = stopped(&lab, Spec::of(POLITE)).await;
         let target = lab.target(&container).await;
         let start = format!("/containers/{container}/start");

@@ -15,7 +15,7 @@ use backend_docker::{Options, Scope, backend, connect};
 use lifecycle::{BackendName, Observation, RuntimeId, Time, policy::Pattern};
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use tokio::sync::{OwnedRwLockReadGuard, OwnedRwLockWriteGuard, RwLock};
+use tokio::sync::{OnceCell, OwnedRwLockReadGuard, OwnedRwLockWriteGuard, RwLock};
 
 use super::api::Api;
 
@@ -91,6 +91,7 @@ pub(crate) struct Lab {
     image: String,
     made: AtomicUsize,
     ahead: Arc<AtomicI64>,
+    backend: OnceCell<Backend>,
     _guard: Guard,
 }
 
@@ -131,6 +132,7 @@ impl Lab {
             image: environment("FURLOUGH_TEST_IMAGE").unwrap_or_else(|| "furlough-test:latest".to_owned()),
             made: AtomicUsize::new(0),
             ahead: Arc::default(),
+            backend: OnceCell::new(),
             _guard: guard,
         }
     }
@@ -148,8 +150,9 @@ impl Lab {
         }
     }
 
+    /// The backend under test, always the same one.
     pub(crate) async fn backend(&self) -> Backend {
-        backend(connect(self.options()).await.unwrap())
+        self.backend.get_or_init(async || backend(connect(self.options()).await.unwrap())).await.clone()
     }
 
     /// The time now, of the clock that the backend was given.

@@ -19,7 +19,10 @@ async fn a_polite_sandbox_ends_by_itself_and_a_stubborn_one_is_killed_after_the_
         let container = lab.start(Spec::of(command)).await;
         let target = lab.target(&container).await;
         assert_eq!(suspend.suspend(&target, lab.minute()).await, Ok(Outcome::Done(())), "{command:?}");
-        assert_eq!((lab.status(&container).await, lab.told(&container, "ExitCode").await), ("exited".to_owned(), code.into()));
+        assert_eq!(
+            (lab.status(&container).await, lab.told(&container, "ExitCode").await),
+            ("exited".to_owned(), code.into())
+        );
         let seen = lab.see(&container).await;
         assert_eq!((seen.state, &seen.incarnation), (State::Suspended, &target.incarnation));
     }
@@ -33,7 +36,10 @@ async fn a_paused_sandbox_is_stopped() {
     let target = lab.target(&container).await;
     assert_eq!(target.state, State::Running);
     assert_eq!(role(&lab).await.suspend(&target, lab.minute()).await, Ok(Outcome::Done(())));
-    assert_eq!((lab.status(&container).await, lab.told(&container, "ExitCode").await), ("exited".to_owned(), 143.into()));
+    assert_eq!(
+        (lab.status(&container).await, lab.told(&container, "ExitCode").await),
+        ("exited".to_owned(), 143.into())
+    );
 }
 
 #[tokio::test]
@@ -101,8 +107,7 @@ async fn two_suspends_at_once_stop_it_once() {
     let container = lab.start(Spec::of(POLITE)).await;
     let target = lab.target(&container).await;
     let suspend = role(&lab).await;
-    let (one, other) =
-        futures::join!(suspend.suspend(&target, lab.minute()), suspend.suspend(&target, lab.minute()));
+    let (one, other) = futures::join!(suspend.suspend(&target, lab.minute()), suspend.suspend(&target, lab.minute()));
     for outcome in [one, other] {
         assert!(matches!(outcome, Ok(Outcome::Done(()) | Outcome::AlreadyDone)), "{outcome:?}");
     }
