@@ -13,7 +13,9 @@ use std::{
 
 use backend::{Backend, BackendError, Bounds, Clock, Deleted, ErrorKind, Outcome, Page, Sighting, Target};
 use backend_docker::{Options, backend, connect};
-use lifecycle::{Activity, BackendName, Incarnation, Observation, Ownership, State, Time, policy::WorkspaceRule};
+use lifecycle::{
+    Activity, BackendName, FileSizes, Incarnation, Loss, Observation, Ownership, State, Time, policy::WorkspaceRule,
+};
 use serde_json::{Value, json};
 
 mod stub;
@@ -358,9 +360,8 @@ async fn a_stop_that_is_slower_than_the_deadline_is_unknown() {
     });
     let ticking = Clock::new(move || Time::from_millis(ticking.load(Ordering::SeqCst)));
     let backend = backend(engine.docker(Options { clock: ticking, probe: false, ..options() }).await);
-    let mut aimed = target(&backend).await;
-    aimed.state = State::Running;
-    let outcome = backend.suspend.unwrap().suspend(&aimed, minute()).await.unwrap();
+    let target = target(&backend).await;
+    let outcome = backend.suspend.unwrap().suspend(&target, minute()).await.unwrap();
     let slow = format!("the engine at `{}` did not answer within 1 s", engine.socket().display());
     assert_eq!(outcome, Outcome::Unknown(slow.into()));
 }
@@ -500,6 +501,13 @@ async fn what_would_lose_work_is_refused_unless_it_may_be_lost() {
 }
 
 #[tokio::test]
+async fn a_listing_measures_nothing_whatever_sizes_it_is_told() {
+    let engine = Engine::with([sandbox("exited")]);
+    let page = list(&engine).await.unwrap();
+    assert_eq!((&page.seen[0].loss, page.seen[0].files), (&Loss::Unknown, FileSizes::default()));
+}
+
+#[tokio::test]
 async fn what_was_not_measured_counts_as_work() {
     let mut unmeasured = sandbox("exited");
     unmeasured["SizeRw"] = Value::Null;
@@ -543,7 +551,7 @@ async fn a_session_key_is_in_no_log_and_in_no_value() {
         .set_default();
     let engine = Engine::with([sandbox("running"), named(2)]);
     let docker = engine.docker(options()).await;
-    let mut shown = format!("{docker:?}");
+    let debug = format!("{docker:?}");
     let backend = backend(docker);
     let page = backend.list.list(None).await.unwrap();
     let target = Target::of(&page.seen[0]);
@@ -551,10 +559,10 @@ async fn a_session_key_is_in_no_log_and_in_no_value() {
     let suspended = backend.suspend.as_ref().unwrap().suspend(&target, minute()).await;
     engine.on("GET /json", |_| Some(Answer::Text(200, r#"{"Id": 7, "Env": ["OH_SESSION_API_KEYS_0=hush-hush"]}"#)));
     let unreadable = backend.inspect.inspect(&target.id).await;
-    shown += &format!("{page:?} {inspected:?} {suspended:?} {unreadable:?}");
+    let shown = format!("{debug} {page:?} {inspected:?} {suspended:?} {unreadable:?}");
     drop(guard);
     let log = String::from_utf8(written.0.lock().unwrap().clone()).unwrap();
-    assert!(!log.is_empty(), "nothing was captured, so nothing was shown");
+    assert!(log.contains("hyper_util"), "the client's own log was not captured: {log}");
     assert!(!log.contains("hush"), "{log}");
     assert!(!shown.contains("hush"), "{shown}");
 }

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::*;
 
-fn at(network: &str, command: &[&str], ports: Value) -> Result<String, String> {
+fn at(network: &str, command: &[&str], ports: &Value) -> Result<String, String> {
     let raw = json!({
         "Id": "0", "Name": "/oh-agent-server-1", "State": {"Status": "running"},
         "HostConfig": {"NetworkMode": network},
@@ -22,20 +22,20 @@ fn published(host: &str, port: &str) -> Value {
 fn a_port_published_on_loopback_or_everywhere_is_asked_on_loopback() {
     for host in ["", "0.0.0.0", "127.0.0.1"] {
         let ports = json!({"8000/tcp": [published(host, "32768")], "8001/tcp": [published(host, "1")]});
-        assert_eq!(at("bridge", &["--host", "0.0.0.0"], ports), Ok("http://127.0.0.1:32768".to_owned()), "{host}");
+        assert_eq!(at("bridge", &["--host", "0.0.0.0"], &ports), Ok("http://127.0.0.1:32768".to_owned()), "{host}");
     }
     let six = json!({"8000/tcp": [published("::", "32769")]});
-    assert_eq!(at("bridge", &[], six), Ok("http://[::1]:32769".to_owned()));
+    assert_eq!(at("bridge", &[], &six), Ok("http://[::1]:32769".to_owned()));
 }
 
 #[test]
 fn the_command_line_tells_another_port() {
     let ports = json!({"9000/tcp": [published("", "32768")]});
     for command in [&["--port", "9000"][..], &["--port=9000"], &["x", "--port", "9000", "y"]] {
-        assert_eq!(at("bridge", command, ports.clone()), Ok("http://127.0.0.1:32768".to_owned()), "{command:?}");
-        assert_eq!(at("host", command, json!({})), Ok("http://127.0.0.1:9000".to_owned()), "{command:?}");
+        assert_eq!(at("bridge", command, &ports), Ok("http://127.0.0.1:32768".to_owned()), "{command:?}");
+        assert_eq!(at("host", command, &json!({})), Ok("http://127.0.0.1:9000".to_owned()), "{command:?}");
     }
-    assert_eq!(at("host", &["--port", "0"], Value::Null), Ok("http://127.0.0.1:8000".to_owned()));
+    assert_eq!(at("host", &["--port", "0"], &Value::Null), Ok("http://127.0.0.1:8000".to_owned()));
 }
 
 #[test]
@@ -51,6 +51,6 @@ fn a_key_goes_to_no_other_host() {
         json!({"8000/tcp": [published("", "")]}),
         json!({"8000/udp": [published("", "32768")]}),
     ] {
-        assert_eq!(at("bridge", &[], ports.clone()), Err(nowhere.to_owned()), "{ports}");
+        assert_eq!(at("bridge", &[], &ports), Err(nowhere.to_owned()), "{ports}");
     }
 }

@@ -47,7 +47,7 @@ use engine::Engine;
 pub const DEFAULT_HOST: &str = "unix:///var/run/docker.sock";
 
 /// How long a stop waits by default before it kills. An agent server with a running tool waits for the tool.
-pub const DEFAULT_STOP_GRACE: Duration = Duration::from_secs(60);
+pub const DEFAULT_STOP_GRACE: Duration = Duration::from_mins(1);
 
 /// How a Docker backend is set up.
 #[derive(Debug, Clone)]
@@ -92,7 +92,10 @@ pub struct Docker {
 
 impl fmt::Debug for Docker {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Docker").field("name", &self.options.name).field("socket", &self.engine.socket()).finish()
+        f.debug_struct("Docker")
+            .field("name", &self.options.name)
+            .field("socket", &self.engine.socket())
+            .finish_non_exhaustive()
     }
 }
 

@@ -21,8 +21,8 @@ const PAGE: usize = 1_000;
 const LOOKS: usize = 8;
 
 /// What became of one row.
-enum Seen {
-    Seen(Box<Observation>),
+enum Looked {
+    Read(Box<Observation>),
     Unreadable(String),
     Vanished,
 }
@@ -55,9 +55,9 @@ impl Listable for Docker {
         let mut seen = Vec::new();
         while let Some(look) = looks.next().await {
             match look? {
-                Seen::Seen(observation) => seen.push(*observation),
-                Seen::Unreadable(why) => unreadable.push(why.into()),
-                Seen::Vanished => {}
+                Looked::Read(observation) => seen.push(*observation),
+                Looked::Unreadable(why) => unreadable.push(why.into()),
+                Looked::Vanished => {}
             }
         }
         Ok(Page { seen, unreadable, next })
@@ -80,16 +80,16 @@ impl Docker {
     /// Looks into a container of ours. Others are taken as the listing has them.
     ///
     /// An engine that went away ends the listing; one container that can't be read is reported.
-    async fn seen(&self, summary: Summary) -> Result<Seen, BackendError> {
+    async fn seen(&self, summary: Summary) -> Result<Looked, BackendError> {
         let ownership = self.options.scope.ownership(self.options.openhands, summary.bare_name(), &summary.labels);
         if ownership != Ownership::Ours {
             return Ok(read(summary.observation(&self.options.name, ownership)));
         }
         match self.inspected(&summary.id).await {
             Ok(raw) => Ok(read(raw.observation(&self.options, self.now()))),
-            Err(failure) if failure.is_not_there() => Ok(Seen::Vanished),
+            Err(failure) if failure.is_not_there() => Ok(Looked::Vanished),
             Err(failure @ (Failure::Said { .. } | Failure::Unreadable(_))) => {
-                Ok(Seen::Unreadable(format!("container `{}`: {}", summary.bare_name(), failure.words())))
+                Ok(Looked::Unreadable(format!("container `{}`: {}", summary.bare_name(), failure.words())))
             }
             Err(failure) => Err(failure.into()),
         }
@@ -102,10 +102,10 @@ impl Docker {
     }
 }
 
-fn read(observation: Result<Observation, String>) -> Seen {
+fn read(observation: Result<Observation, String>) -> Looked {
     match observation {
-        Ok(observation) => Seen::Seen(Box::new(observation)),
-        Err(why) => Seen::Unreadable(why),
+        Ok(observation) => Looked::Read(Box::new(observation)),
+        Err(why) => Looked::Unreadable(why),
     }
 }
 
