@@ -56,3 +56,32 @@ fn prepared_only_it_leaves_everything_to_be_played_with() {
     let acts: Vec<_> = plan["items"].as_array().unwrap().iter().map(|item| &item["action"]).collect();
     assert_eq!(json!(acts), json!([{ "shed": "dependencies" }, "delete", "delete", "delete"]));
 }
+
+#[cfg(feature = "engines")]
+mod engines {
+    use super::*;
+    use crate::cli::bench::ran;
+
+    /// The socket of the private engine that `.ci/engine` started.
+    #[expect(clippy::disallowed_methods, reason = "the engine is named by whoever started it")]
+    fn socket() -> String {
+        let named =
+            ["FURLOUGH_TEST_DOCKER", "FURLOUGH_TEST_PODMAN"].into_iter().find_map(|name| std::env::var(name).ok());
+        named.expect("FURLOUGH_TEST_DOCKER or FURLOUGH_TEST_PODMAN names no engine: run this through `.ci/engine`")
+    }
+
+    #[test]
+    fn a_container_is_suspended_and_runs_again() {
+        let folder = Folder::empty();
+        let mut command = folder.command(&["demo", "--dir", "demo", "--json"]);
+        let document = ran(command.env("DOCKER_HOST", socket())).ending(0).json();
+        assert_eq!(json!([document["engine"], document["files_as_before"]]), json!([true, true]));
+        let suspended = |key: &str, list: &str, result: &str| {
+            let all = document[key][list].as_array().unwrap().iter();
+            let found = all.filter(|row| row["action"] == "suspend" && row[result].is_string());
+            found.map(|row| row[result].clone()).collect::<Vec<_>>()
+        };
+        assert_eq!(suspended("report", "entries", "fate"), ["done"]);
+        assert_eq!(suspended("undo", "acts", "result"), ["back"]);
+    }
+}

@@ -38,9 +38,6 @@ pub(crate) async fn command(asked: &cli::Demo, terminal: Terminal) -> Result<Ans
     fixture.make(system::now())?;
     let engine = engine(&fixture).await;
     fs::write(&fixture.config, config::text(engine.as_ref().ok())).map_err(|error| local(&fixture.config, &error))?;
-    if let Ok(engine) = &engine {
-        engine.make().await?;
-    }
     let plant = plant(&fixture, terminal)?;
     for tree in story::TREES.iter().filter(|tree| tree.held) {
         let runtime = cli::Runtime { name: tree.conversation.to_owned() };
@@ -113,7 +110,7 @@ fn folder(asked: Option<&Path>) -> Result<PathBuf, Fault> {
     Ok(folder)
 }
 
-/// The engine on this machine, if one answers; else why not.
+/// The engine on this machine, with the demo's containers, if one answers; else why not.
 async fn engine(fixture: &Fixture) -> Result<Engine, String> {
     let host = system::env(system::Variable::DockerHost).map_err(|error| error.to_string())?;
     let host = host.unwrap_or_else(|| backend_docker::DEFAULT_HOST.to_owned());
@@ -121,7 +118,9 @@ async fn engine(fixture: &Fixture) -> Result<Engine, String> {
     let unique = system::unique();
     // A name of an image may have lower case letters, digits and dashes.
     let mark: String = mark.chars().filter(char::is_ascii_alphanumeric).map(|c| c.to_ascii_lowercase()).collect();
-    Engine::answering(&host, &format!("{mark}-{}", unique.get(..8).unwrap_or(&unique))).await
+    let engine = Engine::answering(&host, &format!("{mark}-{}", unique.get(..8).unwrap_or(&unique))).await?;
+    engine.make().await.map_err(|fault| fault.message)?;
+    Ok(engine)
 }
 
 fn plant(fixture: &Fixture, terminal: Terminal) -> Result<Plant, Fault> {

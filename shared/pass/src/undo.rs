@@ -30,6 +30,8 @@ pub struct Undoable {
     pub owner: Option<String>,
     /// Under which token; `None`: the history does not tell.
     pub token: Option<Token>,
+    /// Where the work was saved before, which outlives the trash.
+    pub saved: Option<String>,
     /// How it is taken back.
     pub way: Way,
 }
@@ -91,7 +93,7 @@ impl Pass {
         let undone = match &act.way {
             Way::Resume => resumed(self.wake(&act.runtime).await),
             Way::Trash(entries) => out_of_trash(cx, &act.runtime, entries).await,
-            Way::None => Undone::Refused("it is not in any trash, and its backend keeps nothing of it".to_owned()),
+            Way::None => Undone::Refused(lost(act)),
         };
         if undone == Undone::Back {
             note(cx, act).await;
@@ -121,8 +123,8 @@ async fn in_trash(cx: Context<'_>, trashed: Vec<Trashed>) -> Result<Vec<Undoable
 }
 
 fn told(line: AuditLine, way: Way) -> Undoable {
-    let AuditLine { runtime, token, at, action, owner, .. } = line;
-    Undoable { runtime, action, at, owner: Some(owner), token: Some(token), way }
+    let AuditLine { runtime, token, at, action, owner, saved, .. } = line;
+    Undoable { runtime, action, at, owner: Some(owner), token: Some(token), saved, way }
 }
 
 /// Killed between the act and its line, or the records are others: the trash alone tells.
@@ -132,7 +134,17 @@ fn untold(entry: Trashed) -> Undoable {
         tier => format!("shed {tier}"),
     };
     let (runtime, at) = (entry.runtime.clone(), entry.at);
-    Undoable { runtime, action, at, owner: None, token: None, way: Way::Trash(vec![entry]) }
+    Undoable { runtime, action, at, owner: None, token: None, saved: None, way: Way::Trash(vec![entry]) }
+}
+
+/// Why nothing brings it back, and what is left of it.
+fn lost(act: &Undoable) -> String {
+    match &act.saved {
+        Some(saved) => {
+            format!("it is in no trash any more; its work is saved in `{saved}`, which says how to get it back")
+        }
+        None => "it is in no trash, and its backend keeps nothing of it".to_owned(),
+    }
 }
 
 /// What the last act suspended, or deleted for ever.

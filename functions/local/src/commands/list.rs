@@ -1,6 +1,8 @@
 //! `furlough list`.
 
-use lifecycle::{Activity, Plan, Subject, Time, Verdict, report::Bytes};
+use std::collections::HashMap;
+
+use lifecycle::{Activity, Item, Kept, Plan, RuntimeId, State, Subject, Time, Verdict, report::Bytes};
 use serde_json::{Value, json};
 
 use super::explain::about;
@@ -19,25 +21,51 @@ use crate::{
 /// Every runtime, with what a plan made now says of it.
 pub(crate) async fn command(plant: &Plant) -> Result<Answer, Fault> {
     let survey = plant.looking().await?.survey().await.map_err(|error| pass_fault(&error))?;
-    let subjects: Vec<_> = survey.snapshot.units.iter().flat_map(lifecycle::UnitSnapshot::subjects).collect();
-    let runtimes: Vec<_> = subjects.iter().map(|subject| document(subject, &survey.plan)).collect();
-    let json = json!({ "headline": survey.plan.headline, "backends": survey.plan.backends, "runtimes": runtimes });
-    let unread = survey.plan.backends.iter().any(|note| note.listing.error.is_some());
+    let plan = &survey.plan;
+    let subjects = survey.snapshot.units.iter().flat_map(lifecycle::UnitSnapshot::subjects);
+    // Tombstones are records of what is no more; `history` tells of them.
+    let there = subjects.filter(|subject| state(subject) != Some(State::Gone));
+    let verdicts = Verdicts::of(plan);
+    let rows: Vec<_> = there.map(|subject| (subject, verdicts.on(&subject.id))).collect();
+    let runtimes: Vec<_> = rows.iter().map(|(subject, verdict)| document(subject, verdict.as_ref())).collect();
+    let json = json!({ "headline": plan.headline, "backends": plan.backends, "runtimes": runtimes });
+    let unread = plan.backends.iter().any(|note| note.listing.error.is_some());
     let exit = if unread { Exit::Failed } else { Exit::Done };
-    Ok(Answer { text: text(&subjects, &survey.plan, plant.terminal), json, exit })
+    Ok(Answer { text: text(&rows, plan, plant.terminal), json, exit })
 }
 
-fn text(subjects: &[&Subject], plan: &Plan, terminal: Terminal) -> String {
-    let names = Names::new(subjects.iter().map(|subject| &subject.id));
+/// The verdicts of a plan, by runtime.
+struct Verdicts<'a> {
+    items: HashMap<&'a RuntimeId, &'a Item>,
+    kept: HashMap<&'a RuntimeId, &'a Kept>,
+}
+
+impl<'a> Verdicts<'a> {
+    fn of(plan: &'a Plan) -> Self {
+        let items = plan.items.iter().map(|item| (&item.runtime, item)).collect();
+        Self { items, kept: plan.kept.iter().map(|kept| (&kept.runtime, kept)).collect() }
+    }
+
+    fn on(&self, id: &RuntimeId) -> Option<Verdict> {
+        let act = self.items.get(id).map(|item| (item.action, item.reason.clone(), item.evidence.clone()));
+        let act = act.map(|(action, reason, evidence)| Verdict::Act(action, reason, evidence));
+        act.or_else(|| self.kept.get(id).map(|kept| Verdict::Keep(kept.reason.clone(), kept.next_check)))
+    }
+}
+
+type Row<'a> = (&'a Subject, Option<Verdict>);
+
+fn text(rows: &[Row<'_>], plan: &Plan, terminal: Terminal) -> String {
+    let names = Names::new(rows.iter().map(|(subject, _)| &subject.id));
     let mut grid = Grid::new(terminal, &["RUNTIME", "STATE", "ACTIVE", "SIZE", "VERDICT"]).right(3);
-    for subject in subjects {
+    for (subject, verdict) in rows {
         let size = subject.seen.as_ref().and_then(|seen| seen.files.total);
         grid.row([
             in_style(Style::Bold, names.of(&subject.id)),
             plain(state(subject).map_or("–".to_owned(), |state| state.to_string())),
             plain(last_active(subject).map_or("–".to_owned(), |at| ago(at, plan.made_at))),
             plain(size.map_or("–".to_owned(), |bytes| Bytes(bytes).to_string())),
-            verdict(subject, plan),
+            told(verdict.as_ref(), plan),
         ]);
     }
     let mut parts = vec![idle(&plan.headline, terminal)];
@@ -46,11 +74,11 @@ fn text(subjects: &[&Subject], plan: &Plan, terminal: Terminal) -> String {
     parts.join("\n\n")
 }
 
-fn verdict(subject: &Subject, plan: &Plan) -> Cell {
-    match plan.verdict(&subject.id) {
+fn told(verdict: Option<&Verdict>, plan: &Plan) -> Cell {
+    match verdict {
         Some(Verdict::Act(action, reason, evidence)) => {
-            let why = reason.with(&evidence, plan.made_at);
-            in_style(style(action), format!("{action}: {}", safe(&why)))
+            let why = reason.with(evidence, plan.made_at);
+            in_style(style(*action), format!("{action}: {}", safe(&why)))
         }
         Some(Verdict::Keep(reason, _)) => plain(format!("keep: {}", safe(&reason.to_string()))),
         None => plain("–"),
@@ -69,7 +97,7 @@ fn last_active(subject: &Subject) -> Option<Time> {
     seen.max(subject.record.as_ref().and_then(|record| record.last_active))
 }
 
-fn document(subject: &Subject, plan: &Plan) -> Value {
+fn document(subject: &Subject, verdict: Option<&Verdict>) -> Value {
     json!({
         "runtime": subject.id,
         "about": about(subject),
@@ -78,6 +106,6 @@ fn document(subject: &Subject, plan: &Plan) -> Value {
         "bytes": subject.seen.as_ref().and_then(|seen| seen.files.total),
         "conversations": subject.seen.as_ref().map(|seen| seen.sharers),
         "hold": subject.record.as_ref().and_then(|record| record.hold_until),
-        "verdict": plan.verdict(&subject.id).map(to_json),
+        "verdict": verdict.map(to_json),
     })
 }

@@ -30,8 +30,12 @@ pub(crate) async fn unpause(plant: &Plant, backend: Option<&str>) -> Result<Answ
     let backend = backend.map(|name| known(plant, name)).transpose()?;
     let pass = plant.acting("unpause").await?;
     let was = pass.ledger.unpause(backend.as_ref(), pass.clock.now()).await.map_err(ledger_fault)?;
-    let now = if was { "no longer" } else { "not" };
-    let mut text = format!("{} {now} paused", what(backend.as_ref()));
+    let mut text = match (&backend, was) {
+        (None, true) => "everything acts again".to_owned(),
+        (None, false) => "nothing was paused as a whole".to_owned(),
+        (Some(name), true) => format!("`{name}` acts again"),
+        (Some(name), false) => format!("`{name}` was not paused"),
+    };
     let mut still = Vec::new();
     for unit in &pass.units {
         let name = &unit.backend.name;

@@ -132,5 +132,5 @@ fn document((act, came): &(Undoable, Undone)) -> Value {
         Undone::Refused(why) => ("refused", Some(why)),
         Undone::Failed(why) => ("failed", Some(why)),
     };
-    json!({ "runtime": act.runtime, "name": decoded(&act.runtime), "action": act.action, "at": act.at, "result": result, "why": why })
+    json!({ "runtime": act.runtime, "saved": act.saved, "name": decoded(&act.runtime), "action": act.action, "at": act.at, "result": result, "why": why })
 }

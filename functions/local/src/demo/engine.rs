@@ -50,7 +50,7 @@ impl Engine {
         let Some(image) = image else {
             return Err(fault(&format!("no program for the processor `{}`", std::env::consts::ARCH)));
         };
-        let repository = format!("/images/create?fromSrc=-&repo=furlough-demo&tag={}", self.mark);
+        let repository = format!("/images/create?fromSrc=-&repo={}", self.image());
         self.call(Method::POST, &repository, "application/x-tar", image).await?;
         let running = self.container("works").await?;
         self.container("never-started").await?;
@@ -58,9 +58,14 @@ impl Engine {
         Ok(())
     }
 
+    /// The image's name. podman takes no tag for what it imports, so that the name itself is the demo's own.
+    pub(crate) fn image(&self) -> String {
+        format!("furlough-demo-{}", self.mark)
+    }
+
     async fn container(&self, role: &str) -> Result<String, Fault> {
         let settings = json!({
-            "Image": format!("furlough-demo:{}", self.mark),
+            "Image": self.image(),
             "Cmd": ["/wait"],
             "Labels": { LABEL: self.mark },
             // The program is process 1 and handles no signal: only this one ends it at once.

@@ -132,13 +132,13 @@ pub(crate) fn closing(fixture: &Fixture, engine: Option<&Engine>, prepared: bool
     lines.push(line(&own("hold c07b5ad9 --for 7d --why \"ask Ada\""), "nobody touches it"));
     lines.push(line("$EDITOR furlough.toml", "change a limit, then `plan` again"));
     lines.push(terminal.paint(Style::Bold, "\nYour own runtimes, in report mode; plan changes nothing"));
-    lines.push(line(&format!("cd ~ && env -u FURLOUGH_DATA {}", own("plan")), "OpenHands' worktrees and containers"));
+    lines.push(line(&format!("cd ~; unset FURLOUGH_DATA; {}", own("plan")), "OpenHands' worktrees and containers"));
     lines.push(terminal.paint(Style::Bold, "\nWhen you have seen enough"));
     lines.push(line(&format!("rm -rf {folder}"), "the demo is in this folder only"));
     if let Some(engine) = engine {
         let mark = &engine.mark;
         let containers = format!("docker rm -f $(docker ps -aq --filter label={LABEL}={mark})");
-        lines.push(line(&format!("{containers}; docker rmi furlough-demo:{mark}"), ""));
+        lines.push(line(&format!("{containers}; docker rmi {}", engine.image()), ""));
     }
     lines.join("\n")
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use lifecycle::{
-    Action, Headline, Item, Kept, Plan, Saves,
+    Action, Headline, Item, Kept, Plan, Reason, Saves,
     duration::Human,
     plan::BackendNote,
     report::{Bytes, Money},
@@ -110,7 +110,7 @@ fn trouble(note: &BackendNote, terminal: Terminal) -> Option<String> {
         said.push("is paused: `furlough unpause` lets it go on".to_owned());
     }
     if let Some(breaker) = note.breaker {
-        said.push(format!("only reports: {}", lifecycle::Reason::Breaker { breaker }));
+        said.push(format!("only reports: {}", Reason::Breaker { breaker }));
     }
     if note.unlabelled > 0 {
         said.push(format!("has {} that the scope does not name", count(note.unlabelled, "more runtime")));
@@ -154,19 +154,21 @@ fn items(plan: &Plan, names: &Names, terminal: Terminal) -> String {
 }
 
 fn kept(plan: &Plan, names: &Names, terminal: Terminal) -> String {
-    let head = terminal.paint(Style::Bold, &format!("Kept: {}", plan.kept.len()));
-    if plan.kept.len() > KEPT_LINES {
-        return format!("{head}\n{}", by_reason(&plan.kept, terminal));
+    // Tombstones are records of what is no more; JSON has them.
+    let kept: Vec<_> = plan.kept.iter().filter(|kept| kept.reason != Reason::Gone).collect();
+    let head = terminal.paint(Style::Bold, &format!("Kept: {}", kept.len()));
+    if kept.len() > KEPT_LINES {
+        return format!("{head}\n{}", by_reason(&kept, terminal));
     }
     let mut grid = Grid::new(terminal, &["RUNTIME", "WHY", "NEXT LOOK"]);
-    for kept in &plan.kept {
+    for kept in kept {
         let next = kept.next_check.map_or("–".to_owned(), |at| relative(at, plan.made_at));
         grid.row([plain(names.of(&kept.runtime)), plain(safe(&kept.reason.to_string())), in_style(Style::Dim, next)]);
     }
     format!("{head}\n{}", grid.text(0))
 }
 
-fn by_reason(kept: &[Kept], terminal: Terminal) -> String {
+fn by_reason(kept: &[&Kept], terminal: Terminal) -> String {
     let mut groups: BTreeMap<String, usize> = BTreeMap::new();
     for kept in kept {
         *groups.entry(kept.reason.to_string()).or_default() += 1;
