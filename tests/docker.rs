@@ -390,25 +390,31 @@ async fn a_paused_container_is_stopped_even_where_the_engine_refuses_to_stop_one
     assert_eq!(engine.status(1).as_deref(), Some("exited"));
 }
 
-#[tokio::test]
-async fn a_container_that_somebody_started_anew_is_not_stopped() {
-    let engine = Engine::with([named(1)]);
-    let backend = backend_of(&engine).await;
-    let target = target(&backend).await;
+/// Starts the first container anew at the `nth` look at it.
+fn start_anew_at(engine: &Engine, nth: usize) -> Outcome<()> {
     let mut looks = 0;
     engine.on("GET /json", move |containers| {
         looks += 1;
-        if looks == 2 {
-            containers.get_mut(&id(1)).unwrap()["State"]["StartedAt"] = "2026-11-30T11:59:59Z".into();
+        if looks == nth {
+            let state = &mut containers.get_mut(&id(1)).unwrap()["State"];
+            state["Status"] = "running".into();
+            state["StartedAt"] = "2026-11-30T11:59:59Z".into();
         }
         None
     });
-    let moved = Outcome::Moved {
-        incarnation: Incarnation::new(format!("{}@2026-11-30T11:59:59Z", id(1))),
-        state: State::Running,
-    };
-    assert_eq!(backend.suspend.unwrap().suspend(&target, minute()).await, Ok(moved));
-    assert_eq!(engine.changes(), Vec::<String>::new());
+    Outcome::Moved { incarnation: Incarnation::new(format!("{}@2026-11-30T11:59:59Z", id(1))), state: State::Running }
+}
+
+#[tokio::test]
+async fn a_container_that_somebody_started_anew_is_not_stopped_at_either_of_two_looks() {
+    for look in [1, 2] {
+        let engine = Engine::with([named(1)]);
+        let backend = backend_of(&engine).await;
+        let target = target(&backend).await;
+        let moved = start_anew_at(&engine, look);
+        assert_eq!(backend.suspend.unwrap().suspend(&target, minute()).await, Ok(moved), "look {look}");
+        assert_eq!(engine.changes(), Vec::<String>::new());
+    }
 }
 
 #[tokio::test]
@@ -466,6 +472,19 @@ async fn a_container_started_in_the_last_moment_is_not_deleted() {
     assert_eq!(backend.delete.unwrap().delete(&target, WorkspaceRule::Discard, minute()).await, Ok(moved));
     assert_eq!(engine.status(1).as_deref(), Some("running"));
     assert_eq!(engine.changes(), [format!("DELETE /v1.41/containers/{}?v=true&force=false", id(1))]);
+}
+
+#[tokio::test]
+async fn a_container_that_somebody_started_anew_is_not_deleted_at_either_of_two_looks() {
+    for look in [1, 2] {
+        let engine = Engine::with([sandbox("exited")]);
+        let backend = backend_of(&engine).await;
+        let target = target(&backend).await;
+        let Outcome::Moved { incarnation, state } = start_anew_at(&engine, look) else { panic!() };
+        let outcome = backend.delete.unwrap().delete(&target, WorkspaceRule::Discard, minute()).await;
+        assert_eq!(outcome, Ok(Outcome::Moved { incarnation, state }), "look {look}");
+        assert_eq!(engine.changes(), Vec::<String>::new());
+    }
 }
 
 #[tokio::test]
