@@ -253,6 +253,15 @@ fn a_folder_that_can_not_be_is_named() {
     assert!(matches!(embedded::open(&file).unwrap_err(), EmbeddedError::Folder { .. }));
 }
 
+#[test]
+fn what_stands_in_the_files_place_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::create_dir(folder.path().join(FILE)).unwrap();
+    let error = embedded::open(folder.path()).unwrap_err();
+    assert!(matches!(&error, EmbeddedError::Foreign { why, .. } if why == "it is not a file"), "{error:?}");
+    assert!(error.to_string().contains(FILE), "{error}");
+}
+
 #[tokio::test]
 async fn what_has_expired_by_the_given_clock_is_swept() {
     let clock = Arc::new(AtomicU64::new(1_000));
@@ -336,4 +345,51 @@ fn processes_on_one_folder_that_none_of_them_has_made_take_turns_and_lose_no_ste
     let mut steps: Vec<u64> = all.concat();
     steps.sort_unstable();
     assert_eq!(steps, (0..ROUNDS).collect::<Vec<_>>(), "each step once, by one of them");
+}
+
+/// How many items a hoarder writes, and the folder that it finds where a limit is set on its files.
+const HOARD: u64 = 200;
+const CRAMPED: &str = "cramped";
+
+/// Alone, this writes and reads back. As a child of the test below, under a limit on the size of a file, it
+/// goes on until a write is refused, and leaves what was said then.
+#[tokio::test]
+async fn a_hoarder_keeps_what_was_acknowledged() {
+    let cramped = Path::new(CRAMPED).is_dir();
+    let folder = tempfile::tempdir().unwrap();
+    let client = embedded::open(if cramped { Path::new(CRAMPED) } else { folder.path() }).unwrap().client();
+    create_table(&client).await;
+    let mut kept = 0;
+    for n in 0..HOARD {
+        let item = client.put_item().table_name(TABLE).item("k", AttributeValue::S(format!("{n}")));
+        let item = item.item("n", AttributeValue::N(n.to_string())).item("pad", AttributeValue::S("x".repeat(9_999)));
+        match item.send().await {
+            Ok(_) => kept += 1,
+            Err(error) if cramped => {
+                fs::write("refused", error.message().unwrap_or_default()).unwrap();
+                break;
+            }
+            Err(error) => panic!("{error:?}"),
+        }
+    }
+    for n in 0..kept {
+        assert_eq!(number(&client, &n.to_string()).await, Some(n));
+    }
+    assert_eq!(kept == HOARD, !cramped, "{kept}");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_write_that_the_disk_refuses_is_an_error_that_names_the_folder_and_loses_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::create_dir(folder.path().join(CRAMPED)).unwrap();
+    // 1 MiB a file, in blocks of 512 bytes; the signal that would end the process is ignored, so writes fail.
+    let script =
+        "trap '' XFSZ; ulimit -f 2048; exec \"$0\" --exact embedded_store::a_hoarder_keeps_what_was_acknowledged";
+    let mut command = Command::new("sh");
+    command.args(["-c", script]).arg(std::env::current_exe().unwrap()).current_dir(folder.path());
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+    let said = fs::read_to_string(folder.path().join("refused")).unwrap();
+    assert_eq!(said, "the data folder `cramped`: I/O error: disk I/O error (look at the disk it lies on)");
 }

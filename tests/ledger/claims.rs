@@ -203,7 +203,7 @@ fn any_record() -> impl Strategy<Value = Attributes> {
 fn every_refusal_is_explained() {
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let world = runtime.block_on(world());
-    let mut runner = TestRunner::new(Config { cases: 512, ..Config::default() });
+    let mut runner = TestRunner::new(Config { cases: 192, ..Config::default() });
     let any = (any_record(), prop::sample::select(rules()));
     let case = |(attributes, rule): (Attributes, ClaimRule)| {
         runtime.block_on(async {

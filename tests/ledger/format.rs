@@ -367,7 +367,7 @@ fn a_malformed_item_is_an_error_or_held_and_never_a_record_that_looks_idle() {
     let world = runtime.block_on(world());
     runtime.block_on(world.runtime("a"));
     let good = runtime.block_on(world.item("a")).unwrap();
-    let mut runner = TestRunner::new(Config { cases: 1_500, ..Config::default() });
+    let mut runner = TestRunner::new(Config { cases: 600, ..Config::default() });
     let change = (prop::sample::select(ATTRIBUTES.to_vec()), prop::option::weighted(0.9, any_value()));
     let case = |changes: Vec<(&str, Option<AttributeValue>)>| {
         let mut item = good.clone();

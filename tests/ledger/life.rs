@@ -472,6 +472,30 @@ async fn a_wake_is_single_flight_and_only_of_what_rests() {
 }
 
 #[tokio::test]
+async fn a_wake_that_fails_backs_off_until_it_is_asked_for_again() {
+    let world = world().await;
+    world.suspended("a").await;
+    let beat = async |now| world.ledger.heartbeat(&id("a"), None, None, at(now)).await.unwrap();
+    let refused = |wanted| Heartbeat::NotRunning { state: State::Suspended, wanted: at(wanted) };
+    assert_eq!(beat(3_000).await, refused(3_000));
+    let token = won(world.ledger.wake(&id("a"), "wake", at(3_060), at(3_001)).await.unwrap()).token;
+    let failed = Failure::Yes { due_at: at(4_000) };
+    let back = world.ledger.abandon(&id("a"), token, State::Suspended, failed, at(3_002)).await.unwrap();
+    assert_eq!(back, Completed::Done { wanted: true });
+    let record = world.record("a").await;
+    assert_eq!((record.due_at, record.wanted_at, record.attempts), (Some(at(4_000)), Some(at(3_000)), 1));
+    assert_eq!(beat(3_100).await, refused(3_100));
+    assert_eq!(world.record("a").await.due_at, Some(at(3_100)));
+
+    // Given back without a failure, because somebody wants it: due at once.
+    let token = won(world.ledger.wake(&id("a"), "wake", at(3_260), at(3_200)).await.unwrap()).token;
+    let moved = Failure::No { due_at: at(9_000) };
+    let back = world.ledger.abandon(&id("a"), token, State::Suspended, moved, at(3_201)).await.unwrap();
+    assert_eq!(back, Completed::Done { wanted: true });
+    assert_eq!(world.record("a").await.due_at, Some(at(3_201)));
+}
+
+#[tokio::test]
 async fn a_probe_moves_the_clock_of_its_own_run_only_and_never_ahead_of_ours() {
     let world = world().await;
     world.runtime("a").await;

@@ -121,6 +121,9 @@ async fn the_audit_tells_what_was_done_newest_first_and_a_retry_writes_the_same_
     assert_eq!(history(10).await, [line(100), line(11), line(10), line(9)]);
     assert_eq!(history(2).await, [line(100), line(11)]);
     assert_eq!(history(0).await, []);
+    let undone = AuditLine { action: ledger::UNDO.to_owned(), ..line(100) };
+    world.ledger.audit(&undone).await.unwrap();
+    assert_eq!(history(2).await, [undone, line(100)], "it stands beside the act that it takes back");
     let plain = AuditLine { saved: None, undo: Vec::new(), evidence: "é".repeat(70_000), ..line(101) };
     world.ledger.audit(&plain).await.unwrap();
     let found = history(1).await.remove(0);

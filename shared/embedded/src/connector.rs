@@ -94,7 +94,7 @@ fn plain(message: &str) -> String {
         ("malformed", "it is damaged; move it away or restore it"),
         ("I/O error", "look at the disk it lies on"),
     ];
-    let message = message.strip_prefix("Internal error: ").unwrap_or(message);
+    let message = message.strip_prefix("Internal error: ").or(message.strip_prefix("backend: ")).unwrap_or(message);
     match advice.iter().find(|(word, _)| message.contains(word)) {
         Some((_, advice)) => format!("{message} ({advice})"),
         None => message.to_owned(),

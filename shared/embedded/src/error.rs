@@ -85,7 +85,7 @@ pub(crate) fn sqlite(path: &Path, cause: &rusqlite::Error) -> EmbeddedError {
         Some(ErrorCode::ReadOnly | ErrorCode::CannotOpen | ErrorCode::PermissionDenied) => {
             EmbeddedError::ReadOnly { path, why }
         }
-        Some(ErrorCode::DiskFull | ErrorCode::SystemIoFailure) => EmbeddedError::Full { path, why },
+        Some(ErrorCode::DiskFull) => EmbeddedError::Full { path, why },
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => EmbeddedError::Busy { path, why },
         _ => EmbeddedError::Other { path, why },
     }

@@ -115,8 +115,12 @@ impl Stamp {
 /// Reads the file as it lies: no lock, no log. A database whose first tables are still in its log has none
 /// here, and passes.
 fn check_ours(path: &Path) -> Result<(), EmbeddedError> {
-    if fs::metadata(path).map_or(0, |file| file.len()) == 0 {
-        return Ok(());
+    match fs::metadata(path) {
+        Ok(found) if !found.is_file() => {
+            return Err(EmbeddedError::Foreign { path: path.to_owned(), why: "it is not a file".to_owned() });
+        }
+        Ok(found) if found.len() > 0 => {}
+        _ => return Ok(()),
     }
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let tables = Connection::open_with_flags(uri(path, "mode=ro&immutable=1"), flags).and_then(|connection| {

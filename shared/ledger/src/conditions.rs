@@ -255,6 +255,14 @@ pub(crate) const ABANDON: Row<'static> = Row {
     update: "SET #state = :to, #due_shard = :due_shard, #due_at = :due_at REMOVE #claim_owner, #claim_until",
 };
 
+/// The same after a failure. Wanted or not, the next attempt waits; a further heartbeat makes it due at once.
+pub(crate) const ABANDON_FAILED: Row<'static> = Row {
+    operation: "abandon",
+    condition: OWN,
+    update: "SET #state = :to, #due_shard = :due_shard, #due_at = :due_at, \
+             #attempts = if_not_exists(#attempts, :zero) + :one REMOVE #claim_owner, #claim_until",
+};
+
 /// The same when a heartbeat was refused meanwhile: due at once, to be woken.
 pub(crate) const ABANDON_WANTED: Row<'static> = Row {
     operation: "abandon",
@@ -341,10 +349,9 @@ mod tests {
         for row in [REGISTER, ABSENT, GONE] {
             assert!(row.condition.contains(UNCLAIMED), "{}: {}", row.operation, row.condition);
         }
-        for row in [STAYED, SHED, NOTIFIED, SETTLED, SETTLED_WANTED, RESUMED, DELETED, HAND_OVER, ABANDON] {
-            assert!(row.condition.starts_with(OWN), "{}: {}", row.operation, row.condition);
-        }
-        for row in [ABANDON_TO_RUNNING, ABANDON_WANTED] {
+        let ends = [STAYED, SHED, NOTIFIED, SETTLED, SETTLED_WANTED, RESUMED, DELETED, HAND_OVER];
+        let returns = [ABANDON, ABANDON_FAILED, ABANDON_TO_RUNNING, ABANDON_WANTED];
+        for row in ends.into_iter().chain(returns) {
             assert!(row.condition.starts_with(OWN), "{}: {}", row.operation, row.condition);
         }
     }

@@ -20,7 +20,7 @@
 //! between. Here the decision's evidence is a condition of the write itself, evaluated by the store, and what
 //! stood there is returned with the refusal: a lost race costs no second read.
 //!
-//! Formats, conditions and costs: DESIGN section 5. The rows are in `conditions`.
+//! What each operation demands, writes and may cost is one table of rows, in `conditions`; an item's form is in `item`.
 
 mod attribute;
 mod audit;

@@ -13,6 +13,7 @@ use crate::{
 impl Ledger {
     /// Claims a runtime, if everything that its evidence rests on still holds at the moment of the write.
     ///
+    /// A claim that changes no state (a shed, a notice) refuses no heartbeat: look again before the act.
     /// Whether the unit is paused and whether a budget allows it is asked just before, by the caller.
     pub async fn claim(&self, request: &ClaimRequest, now: Time) -> Result<Claimed, LedgerError> {
         let id = &request.id;

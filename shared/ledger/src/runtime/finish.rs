@@ -69,20 +69,20 @@ impl Ledger {
         failed: Failure,
         now: Time,
     ) -> Result<Completed, LedgerError> {
-        let (due_at, attempts) = match failed {
-            Failure::No { due_at } => (due_at, ""),
-            Failure::Yes { due_at } => (due_at, ", #attempts = if_not_exists(#attempts, :zero) + :one"),
+        let (due_at, attempts, mut rows) = match failed {
+            Failure::No { due_at } => (due_at, "", vec![conditions::ABANDON, conditions::ABANDON_WANTED]),
+            Failure::Yes { due_at } => {
+                (due_at, ", #attempts = if_not_exists(#attempts, :zero) + :one", vec![conditions::ABANDON_FAILED])
+            }
         };
+        let to_running = spliced(conditions::ABANDON_TO_RUNNING.update, attempts, "");
+        if back_to == State::Running {
+            rows.insert(0, Row { update: &to_running, ..conditions::ABANDON_TO_RUNNING });
+        }
         let values = self.values(id, now).number("token", token).text("to", back_to.as_str()).time("due_at", due_at);
-        let stays = [conditions::ABANDON, conditions::ABANDON_WANTED];
-        let rows = match back_to {
-            State::Running => vec![conditions::ABANDON_TO_RUNNING, stays[0], stays[1]],
-            _ => stays.to_vec(),
-        };
         let mut old = None;
         for row in rows {
-            let update = spliced(row.update, attempts, "");
-            match self.write(id, Row { update: &update, ..row }, &[], &values).await? {
+            match self.write(id, row, &[], &values).await? {
                 Written::Done(new) => return Ok(Completed::Done { wanted: new.wanted_at.is_some() }),
                 Written::Refused(record) => old = record,
             }
