@@ -90,11 +90,11 @@ impl Plan {
 
     /// Reads a plan file. Whoever edits it must not be obeyed: it would carry our evidence for another act.
     pub fn from_json(text: &str) -> Result<Self, PlanError> {
-        let version = serde_json::from_str::<AnyVersion>(text).map_err(malformed)?.version;
+        let version = serde_json::from_str::<AnyVersion>(text).map_err(|error| malformed(text, &error))?.version;
         if version != PLAN_VERSION {
             return Err(PlanError::OtherVersion { found: version });
         }
-        let mut plan: Self = serde_json::from_str(text).map_err(malformed)?;
+        let mut plan: Self = serde_json::from_str(text).map_err(|error| malformed(text, &error))?;
         let written = plan.digest.take();
         if written != Some(plan.digest()) {
             return Err(PlanError::Edited);
@@ -146,7 +146,8 @@ impl io::Write for Hasher {
     }
 }
 
-#[expect(clippy::needless_pass_by_value, reason = "the shape that `map_err` takes")]
-fn malformed(error: serde_json::Error) -> PlanError {
-    if error.is_eof() { PlanError::CutShort } else { PlanError::Malformed { why: error.to_string() } }
+/// A plan is an object: one that does not end as an object ended early, also within a number.
+fn malformed(text: &str, error: &serde_json::Error) -> PlanError {
+    let begun = text.trim_start().starts_with('{') && !text.trim_end().ends_with('}');
+    if begun || error.is_eof() { PlanError::CutShort } else { PlanError::Malformed { why: error.to_string() } }
 }

@@ -219,6 +219,14 @@ fn what_goes_by_age_counts_for_the_disk_too_and_a_hold_keeps_also_files() {
 }
 
 #[test]
+fn a_zero_is_no_limit_also_where_the_disk_is_full() {
+    let mut zero = disk_policy();
+    zero.rules[0].idle_after = Some(Duration::ZERO);
+    let plan = plan_of(on_disk(1_000, [sized("a", days(9), Some(50), Some(50))]), &zero);
+    assert_eq!((plan.items, plan.headline.idle), (Vec::new(), 0));
+}
+
+#[test]
 fn a_disk_that_is_not_known_is_not_over_budget() {
     let fleet = [sized("a", hours(3), Some(50), None)];
     let mut unit = on_disk(1_000, fleet);

@@ -68,3 +68,20 @@ fn two_answers_of_a_probe_both_count() {
         .build();
     assert_eq!(unit.subjects()[0].probe, Some(answer(Some(ago(mins(1))), Busy::Unread)));
 }
+
+#[test]
+fn a_row_that_counts_for_less_lends_its_times_in_no_order_of_three() {
+    let asleep = |before| {
+        running("a").seen(|seen| {
+            seen.state = State::Suspended;
+            seen.state_since = Some(ago(before));
+        })
+    };
+    let foreign = asleep(hours(9)).seen(|seen| seen.ownership = Ownership::Foreign);
+    let rows = rows(&[foreign.clone(), asleep(hours(1)), running("a")]);
+    for order in [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]] {
+        let unit = builder().seen(order.map(|at| rows[at].clone())).build();
+        let merged = unit.subjects()[0].seen.as_deref().unwrap();
+        assert_eq!((merged.ownership, merged.state_since), (Ownership::Foreign, Some(ago(hours(9)))), "{order:?}");
+    }
+}

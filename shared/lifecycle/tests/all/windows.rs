@@ -150,6 +150,22 @@ fn what_is_kept_by_a_window_is_looked_at_again_when_it_ends() {
 }
 
 #[test]
+fn changes_of_the_clock_are_foretold() {
+    let change = |from_minute, to_minute, now| {
+        let tz = TimeZone::get("Europe/Berlin").unwrap();
+        let window = Window { tz, days: EVERY_DAY, from_minute, to_minute, idle_after: Some(hours(2)) };
+        Rules { idle_after: Some(mins(30)), windows: vec![window], ..rules() }.next_window_change(at(now))
+    };
+    // 02:30 to 03:30 begins when the clock jumps from 02:00 into it.
+    assert_eq!(change(150, 210, "2026-03-29T00:00:00Z"), Some(at("2026-03-29T01:00:00Z")));
+    // 02:15 to 02:30 comes twice.
+    assert_eq!(change(135, 150, "2026-10-25T00:00:00Z"), Some(at("2026-10-25T00:15:00Z")));
+    assert_eq!(change(135, 150, "2026-10-25T00:45:00Z"), Some(at("2026-10-25T01:15:00Z")));
+    // A window that never applies: looked at again after a week.
+    assert_eq!(change(60, 60, "2026-06-15T12:00:00Z"), Some(at("2026-06-23T12:00:00Z")));
+}
+
+#[test]
 fn a_wish_is_not_moved_by_a_window_but_by_a_window_that_says_never() {
     let wishes = lifecycle::policy::Overrides { label: "furlough.idle".into(), min: mins(10), max: hours(8) };
     let windows = vec![window("Europe/Berlin", WEEKDAYS, 8, 18, None)];

@@ -232,8 +232,12 @@ pub(crate) fn unit(can: Capabilities, runtimes: impl IntoIterator<Item = Runtime
     unit
 }
 
+/// The plan for one backend; in each of them every runtime has its one verdict.
 pub(crate) fn plan_of(unit: UnitSnapshot, policy: &Policy) -> Plan {
-    plan(&Snapshot { units: vec![unit] }, policy, NOW)
+    let runtimes = unit.subjects().len();
+    let plan = plan(&Snapshot { units: vec![unit] }, policy, NOW);
+    assert_eq!(plan.items.len() + plan.kept.len(), runtimes, "each runtime has one verdict");
+    plan
 }
 
 /// The verdict on one runtime that is alone on its backend.
