@@ -228,8 +228,9 @@ async fn a_worktree_whose_repository_is_gone_is_saved_whole_before_it_goes() {
     write(&tree.path.join("notes.md"), "what the agent found out");
     fs::remove_dir_all(&world.repository).unwrap();
     let seen = world.see(&tree.id).await;
-    let Loss::Work(losses) = &seen.loss else { panic!("{:?}", seen.loss) };
-    assert!(losses[0].starts_with("all of its files: its repository ("), "{losses:?}");
+    let admin = world.repository.join(".git/worktrees/shop");
+    let lost = format!("all of its files: its repository's `{}` is gone, so git can't tell what is elsewhere", admin.display());
+    assert_eq!(seen.loss, Loss::Work(vec![lost.into()]));
     assert_eq!(seen.cannot.len(), 1, "only the files role lacks: {:?}", seen.cannot);
     let before = content(&tree.path);
     let deleted = world.deleted(&tree.id, WorkspaceRule::Save).await;

@@ -57,6 +57,7 @@ fn restored(world: &World, save: &str) -> PathBuf {
 
 #[tokio::test]
 async fn dirty_and_unpushed_work_comes_back_by_hand_with_git_and_tar() {
+    // anthropics/claude-code#74719: a sweep deleted dirty and unpushed worktrees.
     let world = World::new();
     let tree = world.furnished(1);
     commit(&tree, "committed");

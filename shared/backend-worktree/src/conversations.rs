@@ -12,7 +12,10 @@ use std::{
 use lifecycle::{Busy, Time, activity::MAX_BUSY};
 use serde::Deserialize;
 
-use crate::look::{absent, read_limited, time};
+use crate::{
+    look::{absent, read_limited, time},
+    place::Place,
+};
 
 /// The longest `meta.json` or `base_state.json` that is read. They hold settings, not history.
 const MAX_STATE_BYTES: u64 = 8 << 20;
@@ -29,6 +32,8 @@ pub(crate) struct Conversations {
 struct Known {
     stamps: BTreeMap<OsString, Stamp>,
     works_in: BTreeMap<PathBuf, Vec<OsString>>,
+    /// The real paths of the folders that worktrees lie in.
+    yards: BTreeMap<PathBuf, PathBuf>,
 }
 
 /// Tells an unchanged `meta.json` without reading it: inode, size, seconds and nanoseconds of its writing.
@@ -68,6 +73,7 @@ impl Conversations {
         let Some(folder) = &self.folder else { return Ok(()) };
         let Some(entries) = absent(fs::read_dir(folder))? else { return Ok(()) };
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        known.yards.clear();
         let mut seen = BTreeMap::new();
         for entry in entries {
             let name = entry?.file_name();
@@ -93,22 +99,25 @@ impl Conversations {
         Ok(())
     }
 
-    /// What the conversations that work in `path` tell, and the one that its name says it is of.
-    pub(crate) fn signs(&self, path: &Path, own: Option<&str>, now: Time) -> Signs {
+    /// What the conversations that work in `place` tell, and the one that its name says it is of.
+    pub(crate) fn signs(&self, place: &Place, now: Time) -> Signs {
         let mut signs = Signs { count: 0, newest: None, busy: Busy::No, who: None };
         let Some(folder) = &self.folder else { return signs };
-        for name in self.of(path, own) {
+        for name in self.of(place) {
             add(&mut signs, &folder.join(&name), &name, now);
         }
         signs
     }
 
-    fn of(&self, path: &Path, own: Option<&str>) -> Vec<OsString> {
-        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        let real = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    fn of(&self, place: &Place) -> Vec<OsString> {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        // A worktree of ours has no link below its yard, so that the yard's real path is enough, once a listing.
+        let resolve = || fs::canonicalize(&place.yard).unwrap_or_else(|_| place.yard.clone());
+        let yard = known.yards.entry(place.yard.clone()).or_insert_with(resolve);
+        let real = place.path.strip_prefix(&place.yard).map_or_else(|_| place.path.clone(), |below| yard.join(below));
         let inside = known.works_in.range(real.clone()..).take_while(|(place, _)| place.starts_with(&real));
         let mut names: Vec<_> = inside.flat_map(|(_, names)| names.iter().cloned()).collect();
-        names.extend(own.map(OsString::from));
+        names.extend(place.conversation.as_ref().map(OsString::from));
         names.sort();
         names.dedup();
         names

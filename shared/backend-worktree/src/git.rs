@@ -297,7 +297,32 @@ fn kept(listed: &[u8]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use proptest::{collection, prelude::*, sample::select};
+
     use super::*;
+
+    /// An entry of `git config -z --list`: words that are kept and words that are not, with any value.
+    fn entry() -> impl Strategy<Value = Vec<u8>> {
+        let keys = [&KEPT[..], &["core.fsmonitor", "filter.x.clean"]].concat();
+        (select(keys), ".{0,12}").prop_map(|(key, value)| format!("{key}\n{value}\0").into_bytes())
+    }
+
+    proptest! {
+        /// Whatever an agent wrote into the configuration, git is shown words of ours with plain values.
+        #[test]
+        fn no_configuration_of_theirs_gets_a_word_in(
+            entries in collection::vec(entry(), 0..6),
+            bytes in collection::vec(any::<u8>(), 0..40),
+        ) {
+            let listed = [entries.concat(), bytes].concat();
+            for line in kept(&listed).lines().filter(|line| !line.starts_with('[')) {
+                let (name, value) = line.trim_start().split_once(" = ").unwrap();
+                let ours = ["repositoryformatversion", "bare"].contains(&name);
+                prop_assert!(ours || KEPT.iter().any(|key| key.ends_with(&format!(".{name}"))), "{}", line);
+                prop_assert!(!value.is_empty() && value.bytes().all(|b| b.is_ascii_alphanumeric()), "{}", line);
+            }
+        }
+    }
 
     #[test]
     fn of_their_configuration_only_plain_words_are_kept() {

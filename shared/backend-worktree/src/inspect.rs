@@ -8,7 +8,7 @@ use crate::{
     commits::{self, Commits},
     conversations::Signs,
     git::{Git, GitFault},
-    look::{Admin, Worktree, read_small},
+    look::{self, Admin, Worktree, read_small},
     measure::{self, Measure},
     observe,
     status::{self, Status},
@@ -104,7 +104,14 @@ impl Detail {
         self.observation.loss = match told {
             Some((admin, told)) => {
                 let hidden = told.hidden.iter().filter(|path| exists(&self.worktree, path)).count() as u64;
-                let losses = observe::losses(&admin, &told.status, hidden, &told.commits, measure);
+                let losses = observe::losses(
+                    &admin,
+                    &told.status,
+                    hidden,
+                    &told.commits,
+                    measure,
+                    look::under_way(&self.worktree.admin),
+                );
                 self.staged = told.status.staged || told.status.conflicts > 0;
                 self.commits = Some(told.commits);
                 if losses.is_empty() { Loss::Nothing } else { Loss::Work(losses) }

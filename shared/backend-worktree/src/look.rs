@@ -49,8 +49,6 @@ pub(crate) struct Admin {
     pub head: Head,
     /// The reason in its lock, if it is locked.
     pub locked: Option<String>,
-    /// A merge, rebase or the like that was begun and not ended.
-    pub under_way: Option<&'static str>,
 }
 
 /// What is checked out.
@@ -137,20 +135,34 @@ fn admin_at(admin: &Path, dot_git: &fs::Metadata) -> io::Result<Found> {
     {
         return Ok(Found::Others(back));
     }
-    let common = resolve(admin, &common);
+    let common = common_folder(admin, &common);
     if absent(fs::metadata(common.join("HEAD")))?.is_none() {
         return Ok(Found::Gone);
     }
-    // Git writes it as `../..`.
-    let common = fs::canonicalize(&common).unwrap_or(common);
-    let under_way = UNDER_WAY.iter().find(|(file, _)| admin.join(file).symlink_metadata().is_ok());
     Ok(Found::Ours(Admin {
         common,
         head: head(admin),
         // A lock of ours on a worktree that stands here was left by a pass that was killed.
         locked: lock_reason(admin)?.filter(|reason| !is_our_lock(reason)),
-        under_way: under_way.map(|(_, what)| *what),
     }))
+}
+
+/// Git writes `../..`, which is two names less unless there is a link in them.
+fn common_folder(admin: &Path, text: &[u8]) -> PathBuf {
+    let folder = |path: &Path| path.symlink_metadata().is_ok_and(|meta| meta.is_dir());
+    match admin.parent().and_then(|worktrees| Some((worktrees, worktrees.parent()?))) {
+        Some((worktrees, common)) if text == b"../.." && folder(admin) && folder(worktrees) => common.to_owned(),
+        _ => {
+            let common = resolve(admin, text);
+            fs::canonicalize(&common).unwrap_or(common)
+        }
+    }
+}
+
+/// A merge, rebase or the like that was begun in a worktree and not ended.
+pub(crate) fn under_way(admin: &Path) -> Option<&'static str> {
+    let begun = UNDER_WAY.iter().find(|(file, _)| admin.join(file).symlink_metadata().is_ok());
+    begun.map(|(_, what)| *what)
 }
 
 /// Where the administrative folder says that its worktree's `.git` file is.

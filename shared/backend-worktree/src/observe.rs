@@ -17,17 +17,8 @@ use crate::{
     status::Status,
 };
 
-/// Files of the administrative folder that work changes, and looking does not.
-const TOUCHED: [&str; 8] = [
-    "HEAD",
-    "index",
-    "logs/HEAD",
-    "ORIG_HEAD",
-    "COMMIT_EDITMSG",
-    "MERGE_HEAD",
-    "CHERRY_PICK_HEAD",
-    "rebase-merge/done",
-];
+/// Files of the administrative folder of which every change by work changes one, and looking none.
+const TOUCHED: [&str; 3] = ["HEAD", "index", "logs/HEAD"];
 
 /// The newest sign that git's own files give, never before the worktree was made. Writing times only:
 /// a time of reading would be our own trace.
@@ -117,7 +108,14 @@ pub(crate) fn locked(reason: &str) -> String {
 }
 
 /// What deleting it would lose, as sentences for people. Empty: nothing.
-pub(crate) fn losses(git: &Admin, status: &Status, hidden: u64, commits: &Commits, measure: &Measure) -> Vec<Arc<str>> {
+pub(crate) fn losses(
+    git: &Admin,
+    status: &Status,
+    hidden: u64,
+    commits: &Commits,
+    measure: &Measure,
+    under_way: Option<&str>,
+) -> Vec<Arc<str>> {
     let mut losses = Vec::new();
     let mut add = |count: u64, one: &str, many: &str| {
         if count > 0 {
@@ -140,7 +138,7 @@ pub(crate) fn losses(git: &Admin, status: &Status, hidden: u64, commits: &Commit
     let unpushed = if matches!(git.head, Head::Branch(_)) { commits.unpushed } else { 0 };
     add(unpushed, "commit on no remote and no other branch", "commits on no remote and no other branch");
     add(measure.repositories.len() as u64, "repository inside", "repositories inside");
-    if let Some(what) = git.under_way {
+    if let Some(what) = under_way {
         losses.push(format!("a {what} under way").into());
     }
     losses
@@ -148,11 +146,6 @@ pub(crate) fn losses(git: &Admin, status: &Status, hidden: u64, commits: &Commit
 
 /// What a worktree whose repository is gone would lose.
 pub(crate) fn orphan_loss(worktree: &Worktree) -> Vec<Arc<str>> {
-    vec![
-        format!(
-            "all of its files: its repository (`{}`) is gone, so git can't tell what is elsewhere",
-            worktree.admin.display()
-        )
-        .into(),
-    ]
+    let admin = worktree.admin.display();
+    vec![format!("all of its files: its repository's `{admin}` is gone, so git can't tell what is elsewhere").into()]
 }

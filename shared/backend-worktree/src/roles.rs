@@ -62,8 +62,7 @@ impl Worktrees {
     }
 
     pub(crate) fn signs(&self, worktree: &Worktree) -> Signs {
-        let place = &worktree.place;
-        self.conversations.signs(&place.path, place.conversation.as_deref(), self.options.clock.now())
+        self.conversations.signs(&worktree.place, self.options.clock.now())
     }
 
     pub(crate) fn conversations_fault(&self, error: &io::Error) -> BackendError {

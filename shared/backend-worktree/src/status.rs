@@ -88,7 +88,57 @@ fn path_of(bytes: &[u8]) -> PathBuf {
 
 #[cfg(test)]
 mod tests {
+    use proptest::{collection, prelude::*, sample::select};
+
     use super::*;
+
+    /// A path as git writes one: no zero byte, not empty, not a folder's unless that is said.
+    fn name() -> impl Strategy<Value = Vec<u8>> {
+        collection::vec(1..=u8::MAX, 1..12).prop_filter("a folder", |name| !name.ends_with(b"/"))
+    }
+
+    fn entry() -> impl Strategy<Value = (&'static [u8], Vec<u8>)> {
+        let kinds: [&[u8]; 5] = [b"1 .M N... 1 1 1 a a ", b"2 R. N... 1 1 1 a a R1 ", b"u UU N... ", b"? ", b"! "];
+        (select(kinds.to_vec()), name())
+    }
+
+    proptest! {
+        /// A file that is not counted would be lost without a word.
+        #[test]
+        fn every_line_is_counted_once_whatever_its_name(entries in collection::vec(entry(), 0..12)) {
+            let mut output = Vec::new();
+            for (kind, name) in &entries {
+                output.extend([*kind, name, b"\0"].concat());
+                if kind.starts_with(b"2") {
+                    output.extend([name, &b"\0"[..]].concat());
+                }
+            }
+            let status = Status::read(&output).unwrap();
+            let of = |kind: u8| entries.iter().filter(move |(line, _)| line[0] == kind);
+            let paths = |kind: u8| of(kind).map(|(_, name)| path_of(name)).collect::<Vec<_>>();
+            let expected = Status {
+                modified: (of(b'1').count() + of(b'2').count()) as u64,
+                staged: of(b'2').count() > 0,
+                conflicts: of(b'u').count() as u64,
+                submodules: 0,
+                untracked: paths(b'?'),
+                ignored_files: paths(b'!'),
+                ignored_folders: Vec::new(),
+            };
+            prop_assert_eq!(status, expected);
+        }
+
+        #[test]
+        fn any_bytes_are_read_or_no_answer(bytes in collection::vec(any::<u8>(), 0..200)) {
+            let entries = bytes.split(|b| *b == 0).filter(|entry| !entry.is_empty()).count() as u64;
+            if let Some(read) = Status::read(&bytes) {
+                let named = read.untracked.len() + read.ignored_files.len() + read.ignored_folders.len();
+                prop_assert!(read.modified + read.conflicts + named as u64 <= entries);
+            }
+            prop_assert!(hidden(&bytes).is_none_or(|hidden| hidden.len() as u64 <= entries));
+            prop_assert!(submodules(&bytes) <= entries);
+        }
+    }
 
     #[test]
     fn every_kind_of_line_is_read() {

@@ -192,7 +192,7 @@ pub(crate) fn listed(yard: &Yard) -> io::Result<Vec<(String, Note)>> {
         match read_note(&folder) {
             Ok(note) => entries.push((entry.to_owned(), note)),
             Err(why) => {
-                tracing::warn!(entry, trash = %yard.path.display(), "something in the trash is left alone: {why}")
+                tracing::warn!(entry, trash = %yard.path.display(), "something in the trash is left alone: {why}");
             }
         }
     }
