@@ -229,7 +229,10 @@ async fn a_worktree_whose_repository_is_gone_is_saved_whole_before_it_goes() {
     fs::remove_dir_all(&world.repository).unwrap();
     let seen = world.see(&tree.id).await;
     let admin = world.repository.join(".git/worktrees/shop");
-    let lost = format!("all of its files: its repository's `{}` is gone, so git can't tell what is elsewhere", admin.display());
+    let lost = format!(
+        "all of its files: its repository's `{}` is gone, so git can't tell what is elsewhere",
+        admin.display()
+    );
     assert_eq!(seen.loss, Loss::Work(vec![lost.into()]));
     assert_eq!(seen.cannot.len(), 1, "only the files role lacks: {:?}", seen.cannot);
     let before = content(&tree.path);

@@ -6,6 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use backend::{Outcome, Target};
 use lifecycle::{Loss, policy::WorkspaceRule};
 
 use super::world::{Tree, World, commit, git, try_git, write};
@@ -101,17 +102,39 @@ impl Planted {
 }
 
 #[tokio::test]
-async fn nothing_that_a_repository_configures_runs() {
-    let planted = Planted::new();
-    let seen = planted.world.see(&planted.tree.id).await;
+async fn nothing_that_a_repository_configures_runs_whichever_git_it_is() {
+    let gits = ["/usr/local/bin/git", "/usr/bin/git"].into_iter().filter(|git| Path::new(git).exists());
+    for git in std::iter::once("git").chain(gits) {
+        let planted = Planted::new();
+        saved_deleted_undone_and_emptied(&planted, git).await;
+        assert_eq!(planted.ran(), Vec::<String>::new(), "{git}");
+    }
+}
+
+async fn saved_deleted_undone_and_emptied(planted: &Planted, git: &str) {
+    let mut options = planted.world.options();
+    options.git = git.into();
+    let backend = backend_worktree::backend(options);
+    let seen = super::world::see(&backend, &planted.tree.id).await;
     let losses = ["1 modified file", "2 untracked files", "1 commit on no remote and no other branch"];
     assert_eq!(seen.loss, Loss::Work(losses.map(Into::into).into()));
-    let deleted = planted.world.deleted(&planted.tree.id, WorkspaceRule::Save).await;
-    let undo = planted.world.backend().undo.unwrap();
-    let _ = undo.undo(&deleted.undo.unwrap()).await.unwrap();
-    let again = planted.world.deleted(&planted.tree.id, WorkspaceRule::Save).await;
-    let _ = undo.empty(&again.undo.unwrap()).await.unwrap();
-    assert_eq!(planted.ran(), Vec::<String>::new());
+    let delete = || async {
+        let target = Target::of(&seen);
+        match backend
+            .delete
+            .as_ref()
+            .unwrap()
+            .delete(&target, WorkspaceRule::Save, planted.world.bounds())
+            .await
+            .unwrap()
+        {
+            Outcome::Done(deleted) if deleted.saved.is_some() => deleted.undo.unwrap(),
+            other => panic!("{git}: {other:?}"),
+        }
+    };
+    let undo = backend.undo.as_ref().unwrap();
+    assert!(matches!(undo.undo(&delete().await).await.unwrap(), Outcome::Done(_)));
+    assert_eq!(undo.empty(&delete().await).await.unwrap(), Outcome::Done(()));
 }
 
 #[tokio::test]
