@@ -14,6 +14,7 @@ mod embedded_store;
 mod engines;
 mod fakes;
 mod faults;
+mod field_reports;
 mod ledger;
 mod pass;
 mod readme;

@@ -1,8 +1,10 @@
 //! The pass, over a fake backend and the ledger that production runs, in memory.
 
 mod crash;
+mod inventory;
+mod keeping;
 mod life;
 mod races;
 mod refusals;
-mod stage;
+pub(crate) mod stage;
 mod wire;

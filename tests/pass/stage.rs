@@ -151,6 +151,11 @@ impl Stage {
         self.hands.advance(by);
     }
 
+    /// The store itself, to tamper with.
+    pub(crate) fn store(&self) -> &Embedded {
+        &self.store
+    }
+
     pub(crate) fn now(&self) -> Time {
         self.hands.now()
     }

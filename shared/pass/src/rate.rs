@@ -57,3 +57,31 @@ impl Gate {
         (now < until).then_some(until)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::num::NonZeroU32;
+
+    use futures::FutureExt as _;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn the_first_call_goes_at_once_and_the_next_waits_for_its_gap() {
+        let gate = Gate::per(NonZeroU32::MIN, Duration::from_hours(1));
+        gate.turn().await;
+        assert!(gate.turn().now_or_never().is_none());
+        let open = Gate::open();
+        assert!(open.turn().now_or_never().is_some() && open.turn().now_or_never().is_some());
+    }
+
+    #[test]
+    fn too_many_requests_closes_it_until_then_and_never_sooner() {
+        let at = |seconds: i64| Time::from_millis(seconds * 1_000);
+        let gate = Gate::open();
+        assert_eq!(gate.closed(at(0)), None);
+        gate.close(at(60));
+        gate.close(at(30));
+        assert_eq!((gate.closed(at(59)), gate.closed(at(60))), (Some(at(60)), None));
+    }
+}

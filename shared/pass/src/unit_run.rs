@@ -24,7 +24,8 @@ use crate::{
 /// Runs one unit under its lease, so that two overlapping ticks don't do the work twice.
 pub(crate) async fn run(cx: Context<'_>, empty: Plan) -> Part {
     let mut part = Part { plan: empty, fates: Vec::new(), upkeep: Upkeep::default(), errors: Vec::new(), healed: 0 };
-    if let Err(error) = leased(cx, &mut part).await {
+    // Boxed: the units of a pass are polled side by side.
+    if let Err(error) = Box::pin(leased(cx, &mut part)).await {
         part.errors.push(error.to_string().into());
     }
     if part.plan.backends.is_empty() && part.upkeep.busy.is_empty() {

@@ -29,6 +29,7 @@ pub struct Webhook {
     url: Url,
     secret: Option<Vec<u8>>,
     clock: Clock,
+    wait: Duration,
 }
 
 impl Webhook {
@@ -48,7 +49,13 @@ impl Webhook {
             client = client.no_proxy();
         }
         let client = client.build().map_err(|error| wrong(&format!("no HTTP client: {}", error.without_url())))?;
-        Ok(Self { client, url, secret: secret.map(<[u8]>::to_vec), clock })
+        Ok(Self { client, url, secret: secret.map(<[u8]>::to_vec), clock, wait: BACKOFF })
+    }
+
+    /// With another first wait between tries.
+    #[must_use]
+    pub fn waiting(self, wait: Duration) -> Self {
+        Self { wait, ..self }
     }
 
     fn host(&self) -> String {
@@ -71,7 +78,7 @@ impl Webhook {
 impl Notifier for Webhook {
     async fn deliver(&self, event: &Event) -> Result<(), NotifyError> {
         let body = serde_json::to_string(event).map_err(|error| NotifyError::Configuration(error.to_string()))?;
-        let mut wait = BACKOFF;
+        let mut wait = self.wait;
         let mut why = String::new();
         for again in (0..TRIES).rev() {
             match self.post(&body).await {
