@@ -16,7 +16,7 @@ use backend::{
 use backend_worktree::Root;
 use lifecycle::{RuntimeId, State, Tier, Time};
 
-use super::world::{World, content, git, write};
+use super::world::{World, content, git, runtime, write};
 
 struct Worktrees {
     world: World,
@@ -111,7 +111,7 @@ impl Harness for Worktrees {
     async fn make_unlabelled(&self) -> Can<RuntimeId> {
         let key = format!("{}/plain", super::world::uuid(self.made.fetch_add(1, Ordering::SeqCst)));
         write(&self.world.root.join(&key).join("file"), "x");
-        Ok(self.world.id(key))
+        Ok(runtime(key))
     }
 
     async fn make_unsaved(&self) -> Can<RuntimeId> {

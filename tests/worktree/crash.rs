@@ -89,7 +89,7 @@ async fn killed_at_any_step_of_a_deletion_it_is_whole_and_the_next_pass_ends_it(
         let trashed = undo.trashed().await.unwrap();
         assert_eq!(trashed.len(), 1, "{step:?}");
         assert!(matches!(undo.undo(&trashed[0].entry).await.unwrap(), Outcome::Done(_)), "{step:?}");
-        assert_eq!(places(&world, &tree, &whole), [tree.path.clone()], "{step:?}");
+        assert_eq!(places(&world, &tree, &whole), std::slice::from_ref(&tree.path), "{step:?}");
         git_is_content(&world, &tree, &status);
         let left = std::fs::read_dir(world.root.join(".furlough-trash")).unwrap().count();
         assert_eq!(left, 0, "{step:?}: the next act tidies what was left");
@@ -113,7 +113,7 @@ async fn killed_at_any_step_of_an_undo_it_is_whole_and_can_be_deleted_or_undone(
         let undo = world.backend().undo.unwrap();
         let again = undo.undo(&entry).await.unwrap();
         assert!(matches!(again, Outcome::Done(_) | Outcome::Gone), "{step:?}: {again:?}");
-        assert_eq!(places(&world, &tree, &whole), [tree.path.clone()], "{step:?}");
+        assert_eq!(places(&world, &tree, &whole), std::slice::from_ref(&tree.path), "{step:?}");
         git_is_content(&world, &tree, &status);
         assert_eq!(undo.trashed().await.unwrap(), []);
         world.deleted(&tree.id, WorkspaceRule::Save).await;

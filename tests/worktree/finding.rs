@@ -6,7 +6,7 @@ use backend::{ErrorKind, Sighting, Target};
 use backend_worktree::{Repository, Root, backend};
 use lifecycle::{Loss, Ownership, State, policy::WorkspaceRule};
 
-use super::world::{World, bytes, commit, content, git, list, name, refusal, uuid, write};
+use super::world::{World, bytes, commit, content, git, list, name, refusal, runtime, uuid, write};
 
 #[tokio::test]
 async fn the_layout_of_openhands_is_listed_with_branch_conversation_and_repository() {
@@ -79,11 +79,11 @@ async fn names_that_are_not_utf8_are_listed_inspected_deleted_and_brought_back()
         .unwrap();
     assert!(output.status.success(), "{output:?}");
     fs::write(path.join(bytes(b"n\xfete")), "work").unwrap();
-    let id = world.id([uuid(1).as_bytes(), b"/sh\xffop"].concat());
+    let id = runtime([uuid(1).as_bytes(), b"/sh\xffop"].concat());
     assert!(id.encoded().ends_with("%2Fsh%FFop"), "{id}");
     let before = content(&path);
     let (seen, _) = list(&world.backend()).await;
-    assert_eq!(seen.iter().map(|seen| seen.id.clone()).collect::<Vec<_>>(), [id.clone()]);
+    assert_eq!(seen.iter().map(|seen| &seen.id).collect::<Vec<_>>(), [&id]);
     assert_eq!(world.see(&id).await.loss, Loss::Work(vec!["1 untracked file".into()]));
     let deleted = world.deleted(&id, WorkspaceRule::Save).await;
     assert!(!path.exists());
@@ -173,8 +173,8 @@ async fn the_linked_worktrees_of_a_repository_are_ours_never_the_main_one_and_no
     let (seen, _) = list(&backend).await;
     let ids: BTreeSet<_> = seen.iter().map(|seen| seen.id.clone()).collect();
     assert_eq!(seen.len(), 2);
-    assert_eq!(ids, [in_root.id.clone(), world.id("shop/feature")].into());
-    let Sighting::Seen(inspected) = backend.inspect.inspect(&world.id("shop/feature")).await.unwrap() else {
+    assert_eq!(ids, [in_root.id.clone(), runtime("shop/feature")].into());
+    let Sighting::Seen(inspected) = backend.inspect.inspect(&runtime("shop/feature")).await.unwrap() else {
         panic!("not there");
     };
     let target = Target::of(&inspected);
@@ -268,7 +268,7 @@ async fn five_thousand_worktrees_are_listed_by_pages_without_one_process_of_git(
     options.git = "/nonexistent/git".into();
     let (seen, unreadable) = list(&backend(options)).await;
     let ids: BTreeSet<_> = seen.iter().map(|seen| seen.id.clone()).collect();
-    let expected: BTreeSet<_> = (0..5_000).map(|n| world.id(format!("{}/shop", uuid(n)))).collect();
+    let expected: BTreeSet<_> = (0..5_000).map(|n| runtime(format!("{}/shop", uuid(n)))).collect();
     assert_eq!((seen.len(), unreadable.len()), (5_000, 0));
     assert!(ids == expected, "not each of them, once");
 }

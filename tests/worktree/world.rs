@@ -58,6 +58,11 @@ pub(super) fn name() -> BackendName {
     BackendName::new("worktrees").unwrap()
 }
 
+/// The runtime of a key.
+pub(super) fn runtime(key: impl AsRef<[u8]>) -> RuntimeId {
+    RuntimeId::new(&name(), key.as_ref()).unwrap()
+}
+
 /// A conversation's id, by number.
 pub(super) fn uuid(n: u32) -> String {
     format!("{n:08x}-0000-4000-8000-000000000000")
@@ -121,7 +126,7 @@ impl World {
         fs::create_dir_all(self.root.join(&uuid)).unwrap();
         let branch = format!("openhands/{uuid}");
         git(&self.repository, &["worktree", "add", "-q", "-b", &branch, path.to_str().unwrap(), "main"]);
-        let id = self.id(&format!("{uuid}/shop"));
+        let id = runtime(format!("{uuid}/shop"));
         Tree { uuid, path, id }
     }
 
@@ -131,10 +136,6 @@ impl World {
         write(&tree.path.join(".cache/pip/wheel"), "a wheel");
         write(&tree.path.join("node_modules/left-pad/index.js"), "module.exports");
         tree
-    }
-
-    pub(super) fn id(&self, key: impl AsRef<[u8]>) -> RuntimeId {
-        RuntimeId::new(&name(), key.as_ref()).unwrap()
     }
 
     /// A conversation that works in `place`, with this status.
