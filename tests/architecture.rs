@@ -1,6 +1,10 @@
-//! The house's walls: which crate may depend on which (DESIGN section 2), read from `cargo metadata`.
+//! The house's walls: which crate may depend on which read from `cargo metadata`; and what a change must pass.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    path::{Path, PathBuf},
+};
 
 use cargo_metadata::{DependencyKind, Metadata, MetadataCommand};
 
@@ -71,7 +75,7 @@ fn ours(metadata: &Metadata) -> BTreeMap<String, BTreeSet<String>> {
 }
 
 #[test]
-fn every_edge_is_drawn_in_the_design() {
+fn every_edge_is_drawn() {
     let allowed: BTreeMap<_, _> = EDGES.iter().copied().collect();
     let mut undrawn = Vec::new();
     for (package, edges) in ours(&metadata()) {
@@ -123,4 +127,40 @@ fn no_folder_of_crates_is_nested() {
         let depth = folder.components().count();
         assert!(depth <= 2, "{folder} is nested deeper than the members glob sees");
     }
+}
+
+/// Every Rust source below `folder`.
+fn sources(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    entries.flat_map(|path| if path.is_dir() { sources(&path) } else { vec![path] }).collect()
+}
+
+/// The modules of this binary that only the feature `engines` has, as the test runner names them.
+fn behind_engines() -> BTreeSet<String> {
+    let tests = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let files = sources(tests).into_iter().filter(|path| path.extension().is_some_and(|extension| extension == "rs"));
+    let mut modules = BTreeSet::new();
+    for path in files {
+        let text = fs::read_to_string(&path).unwrap();
+        let place = path.strip_prefix(tests).unwrap().with_extension("");
+        let parents: Vec<_> = place.iter().map(|part| part.to_str().unwrap()).filter(|part| *part != "all").collect();
+        for gated in text.split("#[cfg(feature = \"engines\")]\n").skip(1) {
+            let module = gated.trim_start().strip_prefix("mod ").expect("the feature is for whole modules");
+            let name = module.split([';', ' ']).next().unwrap();
+            modules.insert([&parents[..], &[name, ""]].concat().join("::"));
+        }
+    }
+    modules
+}
+
+/// A test that nothing runs guards nothing.
+#[test]
+fn ci_runs_every_test_that_needs_an_engine() {
+    let script = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../.ci/run")).unwrap();
+    let runs = script.lines().filter_map(|line| line.split("--features engines -- ").nth(1));
+    let filters: Vec<_> = runs.flat_map(str::split_whitespace).collect();
+    let modules = behind_engines();
+    assert!(modules.contains("worktree::disks::"), "the walk must reach what is known to be there: {modules:?}");
+    let unrun: Vec<_> = modules.iter().filter(|module| !filters.iter().any(|filter| module.contains(filter))).collect();
+    assert_eq!(unrun, Vec::<&String>::new());
 }

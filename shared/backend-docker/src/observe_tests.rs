@@ -1,6 +1,7 @@
 //! What the engines' answers are taken for. The shapes are those of Docker 20.10.24 and podman 4.3.1.
 
 use backend::Clock;
+use proptest::{collection, prelude::*, sample::select};
 use serde_json::{Value, json};
 
 use super::*;
@@ -15,9 +16,9 @@ fn options() -> Options {
     Options::new(BackendName::new("docker").unwrap(), Clock::fixed(at("2026-11-30T12:00:00Z")))
 }
 
-/// A container in `status`, with `change` laid over it.
-fn inspected(status: &str, change: Value) -> Inspected {
-    let mut base = json!({
+/// What an engine tells of a container in `status`.
+fn base(status: &str) -> Value {
+    json!({
         "Id": ID,
         "Name": "/oh-agent-server-1",
         "Created": "2026-11-30T10:00:00.123456789Z",
@@ -30,7 +31,12 @@ fn inspected(status: &str, change: Value) -> Inspected {
         "Config": {"Image": "agent:1", "Labels": {"sandbox_spec_id": "agent:1"}, "Env": ["OH_SESSION_API_KEYS_0=hush"]},
         "Mounts": [],
         "ExecIDs": null,
-    });
+    })
+}
+
+/// A container in `status`, with `change` laid over it.
+fn inspected(status: &str, change: Value) -> Inspected {
+    let mut base = base(status);
     merge(&mut base, change);
     serde_json::from_value(base).unwrap()
 }
@@ -222,4 +228,63 @@ fn nothing_of_the_environment_is_kept() {
     let raw = inspected("running", json!({}));
     let seen = raw.observation(&options(), Time::default()).unwrap();
     assert!(!format!("{raw:?} {seen:?}").contains("hush"));
+}
+
+/// What an engine, or something that stands in its place, might write for any field.
+fn anything() -> impl Strategy<Value = Value> {
+    let texts = ["", "running", "exited", "created", "paused", "0001-01-01T00:00:00Z", "2026-11-30T11:00:00Z", "/", ID];
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        select(texts.to_vec()).prop_map(Value::from),
+        ".{0,12}".prop_map(Value::from),
+    ];
+    leaf.prop_recursive(2, 12, 3, |inner| {
+        prop_oneof![
+            collection::vec(inner.clone(), 0..3).prop_map(Value::from),
+            collection::btree_map("[A-Za-z]{1,8}", inner, 0..3)
+                .prop_map(|map| Value::Object(map.into_iter().collect())),
+        ]
+    })
+}
+
+/// One field of an inspect, anything in it.
+fn changed() -> impl Strategy<Value = Value> {
+    let fields = "Id Name Created State State/Status State/StartedAt State/FinishedAt HostConfig HostConfig/AutoRemove \
+                  HostConfig/RestartPolicy Config Config/Labels Config/Cmd Config/Env Mounts ExecIDs SizeRw \
+                  SizeRootFs NetworkSettings NetworkSettings/Ports";
+    (select(fields.split(' ').collect::<Vec<_>>()), anything())
+        .prop_map(|(field, value)| field.rsplit('/').fold(value, |value, key| json!({ key: value })))
+}
+
+proptest! {
+    /// Whatever an engine writes is read or refused, and only the end of a run, or never having run, is idleness.
+    #[test]
+    fn any_answer_is_read_or_refused_and_what_runs_is_never_idle(
+        status in select(vec!["running", "paused", "exited", "created", "dead", "removing", "restarting"]),
+        changes in collection::vec(changed(), 1..4),
+    ) {
+        let mut answer = base(status);
+        changes.into_iter().for_each(|change| merge(&mut answer, change));
+        let Ok(read) = serde_json::from_value::<Inspected>(answer) else { return Ok(()) };
+        let Ok(seen) = read.observation(&options(), at("2026-11-30T12:00:00Z")) else { return Ok(()) };
+        let shown = format!("{read:?} {seen:?}");
+        prop_assert!(!shown.contains("hush"), "{}", shown);
+        if let Activity::At(idle_from) = seen.activity {
+            prop_assert_eq!(seen.state, State::Suspended);
+            prop_assert_eq!(Some(idle_from), seen.state_since);
+            prop_assert!(idle_from.millis() > 0);
+        }
+        if seen.loss == Loss::Nothing {
+            prop_assert_eq!(seen.files.total, Some(0), "what was not measured is not nothing");
+        }
+    }
+
+    #[test]
+    fn any_bytes_are_an_answer_or_a_fault(bytes in collection::vec(any::<u8>(), 0..200)) {
+        let _ = serde_json::from_slice::<Inspected>(&bytes);
+        let _ = serde_json::from_slice::<Vec<crate::wire::Row>>(&bytes);
+        let _ = serde_json::from_slice::<crate::wire::Keyed>(&bytes);
+    }
 }
