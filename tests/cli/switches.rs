@@ -22,8 +22,12 @@ fn a_hold_holds_until_it_is_released() {
         kept.first().map(|kept| kept["reason"]["code"].clone())
     };
     assert_eq!(reason(PUSHED), Some(json!("held")));
+    assert_eq!(folder.json(&["explain", PUSHED], 0)["hold"], json!({ "why": "ask Ada first", "by": "ada" }));
+    let explained = folder.run(&["explain", PUSHED]).ending(0).out;
+    assert!(explained.lines().any(|line| line == "held by ada: ask Ada first"), "{explained}");
     assert_eq!(folder.json(&["release", PUSHED], 0)["released"], true);
     assert_eq!(reason(PUSHED), None);
+    assert_eq!(folder.json(&["explain", PUSHED], 0)["hold"], Value::Null);
     assert_eq!(folder.json(&["release", PUSHED], 0)["released"], false);
     folder.run(&["release", HELD]).ending(0);
     assert_eq!(reason(HELD), None);

@@ -1,12 +1,13 @@
 //! `furlough explain RUNTIME`.
 
+use ledger::{Detail, Ledger};
 use lifecycle::{Explanation, Snapshot, Subject};
 use serde_json::json;
 
 use crate::{
     answer::{Answer, Fault, to_json},
     names::{Candidate, resolve},
-    parts::{Plant, pass_fault},
+    parts::{Plant, ledger_fault, pass_fault},
     render,
 };
 
@@ -22,14 +23,30 @@ pub(crate) async fn command(plant: &Plant, name: &str) -> Result<Answer, Fault> 
     };
     let explanation = lifecycle::explain(subject, unit, &plant.settings.policy, survey.plan.made_at);
     let about = about(subject);
-    let text = render::explain::text(&explanation, &about, plant.terminal);
-    Ok(Answer::done(text, document(&explanation, &about)))
+    let hold = hold(&pass.ledger, subject).await?;
+    let text = render::explain::text(&explanation, &about, hold.as_ref().map(by_whom).as_deref(), plant.terminal);
+    Ok(Answer::done(text, document(&explanation, &about, hold.as_ref())))
 }
 
-fn document(explanation: &Explanation, about: &str) -> serde_json::Value {
+fn document(explanation: &Explanation, about: &str, hold: Option<&Detail>) -> serde_json::Value {
     let mut document = to_json(explanation);
     document["about"] = json!(about);
+    document["hold"] = json!(hold.map(|hold| json!({ "why": hold.hold_why, "by": hold.hold_by })));
     document
+}
+
+/// What is told of a hold that its record has; a label tells nothing more.
+async fn hold(ledger: &Ledger, subject: &Subject) -> Result<Option<Detail>, Fault> {
+    if subject.record.as_ref().is_none_or(|record| record.hold_until.is_none()) {
+        return Ok(None);
+    }
+    ledger.detail(&subject.id).await.map_err(ledger_fault)
+}
+
+fn by_whom(hold: &Detail) -> String {
+    let by = hold.hold_by.as_deref().unwrap_or("someone");
+    let why = hold.hold_why.as_deref().filter(|why| !why.is_empty());
+    format!("held by {by}{}", why.map_or(String::new(), |why| format!(": {why}")))
 }
 
 /// The runtimes of a snapshot, to be named.

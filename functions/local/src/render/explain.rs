@@ -15,8 +15,8 @@ use crate::{
     terminal::{Style, Terminal},
 };
 
-/// The whole explanation. `about` is the runtime's path or image.
-pub(crate) fn text(explanation: &Explanation, about: &str, terminal: Terminal) -> String {
+/// The whole explanation. `about` is the runtime's path or image; `hold`: who holds it, and why.
+pub(crate) fn text(explanation: &Explanation, about: &str, hold: Option<&str>, terminal: Terminal) -> String {
     let mut lines = vec![terminal.paint(Style::Bold, &decoded(&explanation.runtime))];
     if !about.is_empty() {
         lines.push(safe(about).into_owned());
@@ -26,6 +26,7 @@ pub(crate) fn text(explanation: &Explanation, about: &str, terminal: Terminal) -
         None => "no policy matches it".to_owned(),
     });
     lines.push(format!("now: {}", verdict(explanation, terminal)));
+    lines.extend(hold.map(|hold| safe(hold).into_owned()));
     let mut grid = Grid::new(terminal, &["RULE", "SAW", "AGE", "SAYS", "NEXT"]).wrapped();
     for step in &explanation.steps {
         let age = step.age.map_or(String::new(), lasted);
