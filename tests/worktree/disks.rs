@@ -21,6 +21,13 @@ impl Mounted {
         Self(place.to_owned())
     }
 
+    /// A folder mounted at another place of the same filesystem.
+    fn bound(from: &Path, place: &Path) -> Self {
+        fs::create_dir_all(place).unwrap();
+        run("mount", &["--bind", from.to_str().unwrap(), place.to_str().unwrap()]);
+        Self(place.to_owned())
+    }
+
     fn remount(&self, options: &str) {
         run("mount", &["-o", &format!("remount,{options}"), self.0.to_str().unwrap()]);
     }
@@ -136,6 +143,51 @@ async fn a_filesystem_mounted_in_a_worktree_refuses_its_deletion() {
     let _disk = Mounted::at(&tree.path.join("data/volume"), "size=64k");
     let answer = world.delete(&tree.id, WorkspaceRule::Discard).await;
     assert_eq!(refusal(&answer), "a filesystem is mounted in it, at `data/volume`; unmount it first");
+}
+
+#[tokio::test]
+async fn a_folder_that_is_mounted_in_a_worktree_is_not_the_worktrees() {
+    let world = World::new();
+    let tree = world.tree(1);
+    let theirs = world.folder.path().join("theirs");
+    write(&theirs.join("work"), "of somebody else");
+    let _mount = Mounted::bound(&theirs, &tree.path.join("data/volume"));
+    let answer = world.delete(&tree.id, WorkspaceRule::Discard).await;
+    assert_eq!(refusal(&answer), "a filesystem is mounted in it, at `data/volume`; unmount it first");
+}
+
+#[tokio::test]
+async fn a_folder_of_a_tier_in_which_something_is_mounted_stays() {
+    let world = World::new();
+    let tree = world.tree(1);
+    let theirs = world.folder.path().join("theirs");
+    write(&theirs.join("work"), "of somebody else");
+    write(&tree.path.join("node_modules/a"), "a");
+    let _mount = Mounted::bound(&theirs, &tree.path.join("node_modules/shared"));
+    let backend = world.backend();
+    let target = Target::of(&see(&backend, &tree.id).await);
+    let answer = backend.files.unwrap().shed(&target, lifecycle::Tier::Dependencies, world.bounds()).await.unwrap();
+    assert_eq!(refusal(&answer), "a filesystem is mounted in it, at `node_modules/shared`; unmount it first");
+    assert_eq!(fs::read_to_string(tree.path.join("node_modules/shared/work")).unwrap(), "of somebody else");
+}
+
+#[tokio::test]
+async fn what_is_mounted_in_the_trash_is_never_emptied() {
+    let world = World::new();
+    let tree = world.tree(1);
+    let answer = world.delete(&tree.id, WorkspaceRule::Discard).await;
+    let Outcome::Done(deleted) = answer else { panic!("{answer:?}") };
+    let entry = deleted.undo.unwrap();
+    let theirs = world.folder.path().join("theirs");
+    write(&theirs.join("work"), "of somebody else");
+    let at = world.root.join(".furlough-trash").join(&*entry).join("content/late");
+    let mut mount = Mounted::bound(&theirs, &at);
+    let backend = world.backend();
+    let error = backend.undo.unwrap().empty(&entry).await.unwrap_err();
+    // It was given up under another name, and the mount went with it.
+    mount.0 = world.root.join(".furlough-trash").join(format!("{entry}.emptying/content/late"));
+    assert!(error.message.contains("something is mounted in it; unmount it first"), "{error}");
+    assert_eq!(fs::read_to_string(theirs.join("work")).unwrap(), "of somebody else");
 }
 
 #[tokio::test]

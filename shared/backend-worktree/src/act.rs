@@ -208,10 +208,14 @@ impl Worktrees {
         let mut shed = Shed::default();
         for folder in &folders {
             let path = detail.worktree.place.path.join(&folder.path);
-            let bytes = blocking(move || measure::measure(&path, None, &[])).await;
-            let bytes = bytes.ok().and_then(|measure| measure.sizes.total).unwrap_or(0);
-            let moving = self.moving(&target.id, &detail, &folder.path, tier, bytes);
-            match self.move_in(moving, bounds).await {
+            let measured = blocking(move || measure::measure(&path, None, &[])).await.unwrap_or_default();
+            let bytes = measured.sizes.total.unwrap_or(0);
+            let moved = match measured.mounts.first() {
+                // A rename would take the mount along, away from whoever uses it, and its files could never be freed.
+                Some(mount) => Err(Ended::Refused(mounted(&folder.path.join(mount)))),
+                None => self.move_in(self.moving(&target.id, &detail, &folder.path, tier, bytes), bounds).await,
+            };
+            match moved {
                 Ok(Moved::Entry(entry)) => {
                     shed.undo.push(entry.into());
                     shed.bytes += bytes;
@@ -340,6 +344,11 @@ impl Ended {
 
 fn stopped<T>(halt: Halt) -> Result<Outcome<T>, BackendError> {
     Ended::from(halt).answer()
+}
+
+/// Why what holds a mount stays.
+fn mounted(at: &Path) -> String {
+    format!("a filesystem is mounted in it, at `{}`; unmount it first", at.display())
 }
 
 /// Ends what a killed process left in a trash, the first time that this process acts in it.

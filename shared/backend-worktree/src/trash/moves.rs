@@ -1,9 +1,9 @@
 //! Into the trash, out of it, and away for ever.
 
 use std::{
-    ffi::{CString, OsStr},
+    ffi::{CStr, CString, OsStr},
     io,
-    os::fd::OwnedFd,
+    os::{fd::OwnedFd, unix::ffi::OsStrExt},
     path::{Path, PathBuf},
 };
 
@@ -21,13 +21,15 @@ use super::{
 };
 use crate::{
     fault,
-    look::{absent, backlink, lock_reason},
+    look::{absent, lock_reason},
     options::{Interrupt, Step},
     walk::{FOLDER, descend, open_folder, parent_and_name},
 };
 
 /// The most entries that one runtime can get within one millisecond.
 const MAX_SAME_NAME: u32 = 1_000;
+/// The longest lock or way back that git's folder has: a path and a word.
+const MAX_POINTER_BYTES: u64 = 8 << 10;
 
 /// What is to be moved into a trash.
 #[derive(Debug, Clone)]
@@ -275,13 +277,97 @@ pub(crate) fn remove_condemned(yard: &Yard, name: &CString, interrupt: &Interrup
 
 /// Removes what git knows of a worktree that is gone for ever, as its own prune would, never a branch. The note may be
 /// forged, so the folder itself must say that it is the one: by our lock for this entry, and a way back to nothing.
+///
+/// What says so and what is removed are reached through one handle: of a path, an agent may swap a part in between.
 pub(crate) fn forget_worktree(admin: &Path, entry: &str) -> io::Result<()> {
-    let ours = absent(lock_reason(admin))?.flatten().is_some_and(|reason| reason == lock_text(entry));
-    let back = absent(backlink(admin))?.flatten();
-    let dangling = back.is_some_and(|dot_git| absent(dot_git.symlink_metadata()).is_ok_and(|meta| meta.is_none()));
-    if !(ours && dangling) {
-        return Ok(());
-    }
     let Some((parent, name)) = parent_and_name(admin) else { return Ok(()) };
-    remove::remove(&open_folder(&parent)?, &c_name(name)?)
+    let Some(parent) = absent(open_folder(&parent))? else { return Ok(()) };
+    let name = c_name(name)?;
+    let Some(folder) = absent(openat(&parent, &name, FOLDER, Mode::empty()).map_err(Into::into))? else {
+        return Ok(());
+    };
+    let ours = pointer(&folder, c"locked").is_some_and(|reason| reason == lock_text(entry).as_bytes());
+    let back = pointer(&folder, c"gitdir").map(|path| admin.join(OsStr::from_bytes(&path)));
+    let dangling = back.is_some_and(|dot_git| absent(dot_git.symlink_metadata()).is_ok_and(|meta| meta.is_none()));
+    if ours && dangling { remove::remove(&parent, &name) } else { Ok(()) }
+}
+
+/// A file of one line in git's folder, without its line end. `None`: it is no such file, so it says nothing.
+fn pointer(folder: &OwnedFd, name: &CStr) -> Option<Vec<u8>> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = std::fs::File::from(openat(folder, name, flags, Mode::empty()).ok()?);
+    if !file.metadata().ok()?.is_file() {
+        return None;
+    }
+    let mut bytes = Vec::new();
+    io::Read::read_to_end(&mut io::Read::take(file, MAX_POINTER_BYTES + 1), &mut bytes).ok()?;
+    while matches!(bytes.last(), Some(b'\n' | b'\r')) {
+        bytes.pop();
+    }
+    (bytes.len() as u64 <= MAX_POINTER_BYTES).then_some(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ENTRY: &str = "00000000000001-aaaaaaaa-0";
+
+    /// An administrative folder of a worktree that lies in the trash.
+    fn admin(folder: &Path) -> PathBuf {
+        let admin = folder.join("worktrees/x");
+        std::fs::create_dir_all(&admin).unwrap();
+        std::fs::write(admin.join("locked"), lock_text(ENTRY)).unwrap();
+        std::fs::write(admin.join("gitdir"), "/nonexistent/.git\n").unwrap();
+        admin
+    }
+
+    #[test]
+    fn what_git_knows_goes_where_it_says_that_it_is_the_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let admin = admin(folder.path());
+        forget_worktree(&admin, "00000000000002-aaaaaaaa-0").unwrap();
+        assert!(admin.exists());
+        forget_worktree(&admin, ENTRY).unwrap();
+        assert!(!admin.exists());
+    }
+
+    #[test]
+    fn a_lock_that_is_no_line_of_git_says_nothing_and_stops_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let admin = admin(folder.path());
+        std::fs::write(admin.join("locked"), vec![0; 10_000]).unwrap();
+        forget_worktree(&admin, ENTRY).unwrap();
+        assert!(admin.exists());
+    }
+
+    #[test]
+    fn a_path_that_changes_while_it_is_checked_leads_nowhere_else() {
+        let folder = tempfile::tempdir().unwrap();
+        let (bait, other) = (folder.path().join("bait"), folder.path().join("other"));
+        let work = other.join("worktrees/x/work");
+        std::fs::create_dir_all(&work).unwrap();
+        let link = folder.path().join("link");
+        let point = |to: &Path| {
+            let new = folder.path().join("new");
+            std::os::unix::fs::symlink(to, &new).unwrap();
+            std::fs::rename(&new, &link).unwrap();
+        };
+        point(&bait);
+        let done = std::sync::atomic::AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !done.load(std::sync::atomic::Ordering::Relaxed) {
+                    point(&other);
+                    point(&bait);
+                }
+            });
+            for _ in 0..1_000 {
+                admin(&bait);
+                let _ = forget_worktree(&link.join("worktrees/x"), ENTRY);
+            }
+            done.store(true, std::sync::atomic::Ordering::Relaxed);
+        });
+        assert!(work.exists(), "somebody else's work is gone");
+    }
 }

@@ -1,4 +1,4 @@
-//! Removing a tree for ever, through folder handles: links are removed, never followed; no other filesystem is entered.
+//! Removing a tree for ever, through folder handles: links are removed, never followed; nothing that is mounted in it is entered.
 
 use std::{
     ffi::CStr,
@@ -8,7 +8,7 @@ use std::{
 
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, fchmod, fstat, openat, renameat, statat, unlinkat};
 
-use crate::walk::{FOLDER, names};
+use crate::walk::{FOLDER, mounted, names};
 
 /// How deep the removal goes before it lifts what is deeper to the top: a handle is held for each level.
 const MAX_DEPTH: usize = 128;
@@ -42,11 +42,8 @@ impl Removal<'_> {
         if FileType::from_raw_mode(stat.st_mode) != FileType::Directory {
             return Ok(unlinkat(folder, name, AtFlags::empty())?);
         }
-        if stat.st_dev != self.device {
-            return Err(io::Error::new(
-                io::ErrorKind::CrossesDevices,
-                "another filesystem is mounted in it; unmount it first",
-            ));
+        if mounted(folder, name, &stat, self.device)? {
+            return Err(io::Error::new(io::ErrorKind::CrossesDevices, "something is mounted in it; unmount it first"));
         }
         if left == 0 {
             let lifted = lifted_name(self.lifted)?;

@@ -97,6 +97,8 @@ impl Yard {
 
     /// Ends what a killed act left: notes without content, entries given up, empty folders of conversations.
     /// Under the lock.
+    ///
+    /// What can't be tidied (a mount in it, a note that somebody forged) stays, and is told: it is in no act's way.
     pub(crate) fn tidy(&self) -> io::Result<()> {
         for name in names(&self.trash)? {
             let text = name.to_str().unwrap_or_default();
@@ -104,21 +106,29 @@ impl Yard {
             if !is_entry(entry) {
                 continue;
             }
-            let Ok(folder) = openat(&self.trash, &name, FOLDER, Mode::empty()) else { continue };
-            let note = read_note(&folder).ok();
-            let empty = is_empty(&folder);
-            match note {
-                Some(Note { git: Some(git), .. }) if condemned => forget_worktree(&git.admin, entry)?,
-                Some(note) if !condemned && !empty => remove_empty_parent(self, &note),
-                _ => {}
-            }
-            if condemned {
-                remove::remove(&self.trash, &name)?;
-            } else if empty {
-                self.forget(entry, &folder)?;
+            if let Err(error) = self.tidy_entry(&name, entry, condemned) {
+                tracing::warn!(entry, trash = %self.path.display(), "something left in the trash stays: {error}");
             }
         }
         Ok(())
+    }
+
+    fn tidy_entry(&self, name: &CStr, entry: &str, condemned: bool) -> io::Result<()> {
+        let Ok(folder) = openat(&self.trash, name, FOLDER, Mode::empty()) else { return Ok(()) };
+        let note = read_note(&folder).ok();
+        let empty = is_empty(&folder);
+        match note {
+            Some(Note { git: Some(git), .. }) if condemned => forget_worktree(&git.admin, entry)?,
+            Some(note) if !condemned && !empty => remove_empty_parent(self, &note),
+            _ => {}
+        }
+        if condemned {
+            remove::remove(&self.trash, name)
+        } else if empty {
+            self.forget(entry, &folder)
+        } else {
+            Ok(())
+        }
     }
 
     /// Removes an entry without content: our lock first, then the note, so that a kill in between leaves the note to tell.
