@@ -212,6 +212,32 @@ async fn what_a_killed_writer_had_acknowledged_is_seen_and_its_file_is_not_touch
     assert_eq!(number(&embedded::open(&left).unwrap().client(), "a").await, Some(7));
 }
 
+#[tokio::test]
+async fn a_log_that_was_half_moved_into_the_file_is_no_damage() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join(FILE);
+    let store = embedded::open(folder.path()).unwrap();
+    create_table(&store.client()).await;
+    drop(store);
+    // A writer that was killed leaves its log; this one was killed while it moved the log's first page into the file.
+    let killed = tempfile::tempdir().unwrap();
+    let log = format!("{FILE}-wal");
+    let writer = rusqlite::Connection::open(&file).unwrap();
+    writer.execute_batch("PRAGMA wal_autocheckpoint = 0; CREATE TABLE more (k); DROP TABLE more;").unwrap();
+    for name in [FILE, &log] {
+        fs::copy(folder.path().join(name), killed.path().join(name)).unwrap();
+    }
+    let mut page = fs::read(&file).unwrap();
+    page[100..4096].fill(0);
+    fs::write(killed.path().join(FILE), page).unwrap();
+    let seen = embedded::open_existing(killed.path()).unwrap().unwrap();
+    put(&seen.client(), "a", 1).await;
+    assert_eq!(number(&seen.client(), "a").await, Some(1));
+    let store = embedded::open(killed.path()).unwrap();
+    put(&store.client(), "a", 2).await;
+    assert_eq!(number(&store.client(), "a").await, Some(2));
+}
+
 #[test]
 fn files_that_are_not_ours_are_named_and_not_touched() {
     let folder = tempfile::tempdir().unwrap();

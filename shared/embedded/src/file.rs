@@ -123,11 +123,16 @@ fn check_ours(path: &Path) -> Result<(), EmbeddedError> {
         _ => return Ok(()),
     }
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let tables = Connection::open_with_flags(uri(path, "mode=ro&immutable=1"), flags).and_then(|connection| {
-        let mut statement = connection.prepare("SELECT name FROM sqlite_master WHERE type = 'table'")?;
-        let names = statement.query_map([], |row| row.get::<_, String>(0))?;
-        names.collect::<Result<Vec<_>, _>>()
-    });
+    let named = |how: &str| {
+        Connection::open_with_flags(uri(path, how), flags).and_then(|connection| {
+            let mut statement = connection.prepare("SELECT name FROM sqlite_master WHERE type = 'table'")?;
+            let names = statement.query_map([], |row| row.get::<_, String>(0))?;
+            names.collect::<Result<Vec<_>, _>>()
+        })
+    };
+    // A log that is being moved into the file, or was when its process was killed or the disk was full, leaves a file that
+    // looks damaged as it lies and is whole together with its log: then SQLite is asked, with its locks.
+    let tables = named("mode=ro&immutable=1").or_else(|_| named("mode=ro"));
     let tables = tables.map_err(|cause| sqlite(path, &cause))?;
     if tables.is_empty() || tables.iter().any(|name| name == "_tables") {
         return Ok(());
