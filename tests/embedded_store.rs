@@ -2,8 +2,10 @@
 
 use std::{
     fs,
+    hash::{DefaultHasher, Hash as _, Hasher as _},
+    io::{BufRead as _, BufReader, Read as _},
     path::{Path, PathBuf},
-    process::{Command, Stdio},
+    process::{Child, Command, Stdio},
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
@@ -133,12 +135,16 @@ fn the_folder_it_makes_is_its_owners_alone_and_its_name_need_not_be_utf_8() {
     assert!(embedded::open_existing(&data).unwrap().is_some());
 }
 
-/// Everything in a folder, by name, with its bytes.
-fn tree(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
+/// Everything in a folder, by name, with its size and the hash of its bytes.
+fn tree(folder: &Path) -> Vec<(PathBuf, usize, u64)> {
     let mut files: Vec<_> = fs::read_dir(folder)
         .unwrap()
         .map(|entry| entry.unwrap().path())
-        .map(|path| (path.clone(), fs::read(path).unwrap()))
+        .map(|path| {
+            let (bytes, mut hasher) = (fs::read(&path).unwrap(), DefaultHasher::new());
+            bytes.hash(&mut hasher);
+            (path, bytes.len(), hasher.finish())
+        })
         .collect();
     files.sort();
     files
@@ -181,7 +187,7 @@ async fn looking_sees_what_a_writer_at_work_has_written_and_leaves_it_alone() {
     create_table(&writer).await;
     put(&writer, "a", 7).await;
     let before = tree(folder.path());
-    assert!(before.iter().any(|(path, bytes)| path.ends_with(format!("{FILE}-wal")) && !bytes.is_empty()));
+    assert!(before.iter().any(|(path, bytes, _)| path.ends_with(format!("{FILE}-wal")) && *bytes > 0));
     let copy = embedded::open_existing(folder.path()).unwrap().unwrap().client();
     assert_eq!(number(&copy, "a").await, Some(7));
     put(&writer, "a", 8).await;
@@ -203,12 +209,14 @@ async fn what_a_killed_writer_had_acknowledged_is_seen_and_its_file_is_not_touch
             fs::copy(folder.path().join("live").join(&name), left.join(&name)).unwrap();
         }
     }
-    let main =
-        |tree: Vec<(PathBuf, Vec<u8>)>| tree.into_iter().filter(|(path, _)| !path.ends_with(format!("{FILE}-shm")));
-    let before: Vec<_> = main(tree(&left)).collect();
+    let main = |mut tree: Vec<(PathBuf, usize, u64)>| {
+        tree.retain(|(path, ..)| !path.ends_with(format!("{FILE}-shm")));
+        tree
+    };
+    let before = main(tree(&left));
     let copy = embedded::open_existing(&left).unwrap().unwrap();
     assert_eq!(number(&copy.client(), "a").await, Some(7));
-    assert_eq!(main(tree(&left)).collect::<Vec<_>>(), before);
+    assert_eq!(main(tree(&left)), before);
     assert_eq!(number(&embedded::open(&left).unwrap().client(), "a").await, Some(7));
 }
 
@@ -306,7 +314,7 @@ async fn what_has_expired_by_the_given_clock_is_swept() {
 }
 
 /// How often a contender counts up, and the folder under its working directory that it shares with others.
-const ROUNDS: u64 = 60;
+const ROUNDS: u64 = 30;
 const SHARED: &str = "contended";
 
 /// Counts a shared number up, step by step, and returns which steps it won.
@@ -341,6 +349,9 @@ async fn a_contender_counts_up() {
         assert_eq!(won, (0..ROUNDS).collect::<Vec<_>>());
         return;
     }
+    // Says that it is ready, and begins when its input is closed: at the same moment as the others.
+    println!("ready");
+    std::io::stdin().read_to_end(&mut Vec::new()).unwrap();
     let won = contend(&embedded::open(Path::new(SHARED)).unwrap()).await;
     let lines: Vec<_> = won.iter().map(u64::to_string).collect();
     fs::write(format!("won-by-{}", std::process::id()), lines.join("\n")).unwrap();
@@ -348,29 +359,33 @@ async fn a_contender_counts_up() {
 
 #[test]
 fn processes_on_one_folder_that_none_of_them_has_made_take_turns_and_lose_no_step() {
-    let folder = tempfile::tempdir().unwrap();
-    fs::create_dir(folder.path().join(SHARED)).unwrap();
-    let child = || {
-        let mut command = Command::new(std::env::current_exe().unwrap());
-        command.args(["--exact", "embedded_store::a_contender_counts_up"]);
-        command.current_dir(folder.path()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
-    };
-    let children: Vec<_> = (0..4).map(|_| child()).collect();
-    for child in children {
-        let output = child.wait_with_output().unwrap();
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+    for round in 0..5 {
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir(folder.path().join(SHARED)).unwrap();
+        let mut children: Vec<_> = (0..4).map(|_| contender(folder.path())).collect();
+        for child in &mut children {
+            let told = BufReader::new(child.stdout.as_mut().unwrap()).lines().map(Result::unwrap);
+            assert!(told.into_iter().any(|line| line.ends_with("ready")), "round {round}");
+        }
+        children.iter_mut().for_each(|child| drop(child.stdin.take()));
+        for child in children {
+            let output = child.wait_with_output().unwrap();
+            assert!(output.status.success(), "round {round}: {}", String::from_utf8_lossy(&output.stderr));
+        }
+        let won = fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().path()).filter(|path| path.is_file());
+        let won: Vec<_> = won.map(|path| fs::read_to_string(path).unwrap()).collect();
+        assert_eq!(won.len(), 4, "round {round}");
+        let mut steps: Vec<u64> = won.iter().flat_map(|won| won.lines()).map(|step| step.parse().unwrap()).collect();
+        steps.sort_unstable();
+        assert_eq!(steps, (0..ROUNDS).collect::<Vec<_>>(), "round {round}: each step once, by one of them");
     }
-    let won = |path: &Path| fs::read_to_string(path).unwrap().lines().map(|step| step.parse().unwrap()).collect();
-    let all: Vec<Vec<u64>> = fs::read_dir(folder.path())
-        .unwrap()
-        .map(|entry| entry.unwrap().path())
-        .filter(|path| path.file_name().unwrap().to_str().unwrap().starts_with("won-by-"))
-        .map(|path| won(&path))
-        .collect();
-    assert_eq!(all.len(), 4);
-    let mut steps: Vec<u64> = all.concat();
-    steps.sort_unstable();
-    assert_eq!(steps, (0..ROUNDS).collect::<Vec<_>>(), "each step once, by one of them");
+}
+
+/// Another process on the same folder.
+fn contender(folder: &Path) -> Child {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", "embedded_store::a_contender_counts_up", "--nocapture"]).current_dir(folder);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
 }
 
 /// How many items a hoarder writes, and the folder that it finds where a limit is set on its files.

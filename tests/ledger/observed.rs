@@ -239,6 +239,22 @@ async fn the_due_time_is_told_from_the_record_as_it_will_be_written() {
 }
 
 #[tokio::test]
+async fn a_look_that_took_long_does_not_take_back_what_was_heard_meanwhile() {
+    let world = world().await;
+    let stale = world.runtime("a").await;
+    let beat = world.ledger.heartbeat(&id("a"), None, None, at(100)).await.unwrap();
+    assert_eq!(beat, ledger::Heartbeat::Recorded);
+    let look = Observation { activity: Activity::At(at(50)), ..seen("a") };
+    let known = Some(stale.clone());
+    let record = world.ledger.observe_known(known, &look, |_| due(3_600), at(101)).await.unwrap();
+    assert_eq!((record.idle_from, record.last_source), (at(100), Some(Signal::Heartbeat)));
+
+    let claimed = won(world.suspend_claim("a", 100, 2_000).await);
+    let record = world.ledger.observe_known(Some(stale), &look, |_| due(3_600), at(2_001)).await.unwrap();
+    assert_eq!(record, claimed, "nor a claim that was made meanwhile");
+}
+
+#[tokio::test]
 async fn a_run_that_a_record_can_not_hold_is_refused_by_name() {
     let world = world().await;
     let look = Observation { incarnation: run(&"x".repeat(101)), ..seen("a") };

@@ -101,13 +101,22 @@ impl Stamp {
             Err(error) => return Err(unusable(error)),
         };
         let path = folder.join(FILE);
-        let pending = fs::metadata(folder.join(format!("{FILE}-wal"))).is_ok_and(|log| log.len() > 0);
         match fs::metadata(&path) {
-            Ok(file) => Ok(Some(Self { path, bytes: file.len(), modified: file.modified().ok(), pending })),
+            Ok(file) => {
+                let (bytes, modified, pending) = (file.len(), file.modified().ok(), pending(&path));
+                Ok(Some(Self { path, bytes, modified, pending }))
+            }
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(unusable(error)),
         }
     }
+}
+
+/// Whether the log beside the file has something in it.
+fn pending(path: &Path) -> bool {
+    let mut log = path.as_os_str().to_owned();
+    log.push("-wal");
+    fs::metadata(log).is_ok_and(|log| log.len() > 0)
 }
 
 /// Refuses a file of another program before anything is written to it.
@@ -130,9 +139,11 @@ fn check_ours(path: &Path) -> Result<(), EmbeddedError> {
             names.collect::<Result<Vec<_>, _>>()
         })
     };
-    // A log that is being moved into the file, or was when its process was killed or the disk was full, leaves a file that
-    // looks damaged as it lies and is whole together with its log: then SQLite is asked, with its locks.
-    let tables = named("mode=ro&immutable=1").or_else(|_| named("mode=ro"));
+    // A log that is being moved into the file, or was when its process was killed or the disk was full, leaves a
+    // file that looks damaged as it lies and is whole together with its log: then SQLite is asked, with its locks.
+    // Without a log it is not asked, since it would make one beside the file.
+    let tables = named("mode=ro&immutable=1");
+    let tables = if tables.is_err() && pending(path) { named("mode=ro") } else { tables };
     let tables = tables.map_err(|cause| sqlite(path, &cause))?;
     if tables.is_empty() || tables.iter().any(|name| name == "_tables") {
         return Ok(());
