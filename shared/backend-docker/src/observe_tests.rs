@@ -266,7 +266,9 @@ proptest! {
         changes in collection::vec(changed(), 1..4),
     ) {
         let mut answer = base(status);
-        changes.into_iter().for_each(|change| merge(&mut answer, change));
+        for change in changes {
+            merge(&mut answer, change);
+        }
         let Ok(read) = serde_json::from_value::<Inspected>(answer) else { return Ok(()) };
         let Ok(seen) = read.observation(&options(), at("2026-11-30T12:00:00Z")) else { return Ok(()) };
         let shown = format!("{read:?} {seen:?}");
