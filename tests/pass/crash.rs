@@ -59,6 +59,8 @@ where
         assert_in_order(&stage, &case).await;
         let effects = stage.effects();
         assert!(effects.is_empty() || effects == expected, "{case}: {effects:?}");
+        let history = stage.history("a").await;
+        assert!(effects.is_empty() || !history.is_empty(), "{case}: done without a line in the audit");
     }
 }
 

@@ -141,6 +141,20 @@ async fn a_hold_by_label_between_the_claim_and_the_act_wins() {
     assert_eq!(stage.effects(), [""; 0]);
 }
 
+/// Invariant 2: no call is begun that could outlive its claim, and a claim lasts less than four minutes.
+#[tokio::test]
+async fn nothing_is_begun_that_cant_end_before_the_claim_does() {
+    let stage = idle_stage().await;
+    let hands = stage.hands.clone();
+    let backend = at_look(&stage.fake, 1, move |_| hands.advance(2 * MINUTE));
+    let outcome = stage.pass_of("pass-1", vec![backend]).run().await;
+    assert_eq!(
+        details(&outcome.report.entries),
+        ["a: failed (only 1m 30s were left of the claim; an act may take 2m: nothing was begun)"]
+    );
+    assert_eq!((stage.effects(), stage.fake.asked().verbs), (Vec::new(), 0));
+}
+
 #[tokio::test]
 async fn a_restart_between_the_claim_and_the_act_wins() {
     let stage = idle_stage().await;
@@ -184,6 +198,18 @@ async fn a_wake_is_single_flight() {
     assert!(answers.iter().any(|answer| matches!(answer, Woken::Running(_))), "{answers:?}");
     assert_eq!(stage.pass().wake(&id).await, Woken::AlreadyRunning);
     assert_eq!(stage.pass().wake(&stage.id("nobody")).await, Woken::NotFound);
+}
+
+#[tokio::test]
+async fn what_was_stopped_outside_or_never_recorded_can_be_woken_and_what_is_not_ours_cant() {
+    let stage = idle_stage().await;
+    stage.fake.stop(&stage.id("a"));
+    stage.add(RuntimeSpec::suspended("new"));
+    stage.add(RuntimeSpec::suspended("theirs").foreign());
+    assert!(matches!(stage.pass().wake(&stage.id("a")).await, Woken::Running(_)));
+    assert!(matches!(stage.pass().wake(&stage.id("new")).await, Woken::Running(_)));
+    assert!(matches!(stage.pass().wake(&stage.id("theirs")).await, Woken::Refused(_)));
+    assert_eq!(stage.effects(), ["a resumed", "new resumed"]);
 }
 
 #[tokio::test]

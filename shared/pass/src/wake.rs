@@ -2,9 +2,16 @@
 
 use backend::{Outcome, Sighting};
 use ledger::{Arming, Claimed, Completed, Completion, Ended, Failure, LedgerError, Lost};
-use lifecycle::{Incarnation, Observation, Record, RuntimeId, State, Time, Token};
+use lifecycle::{Incarnation, Observation, Ownership, Record, RuntimeId, State, Time, Token};
 
-use crate::{Pass, call::target, context::Context, notice, presence, scene::Scene};
+use crate::{
+    Pass,
+    call::target,
+    context::Context,
+    examine::{self, told},
+    notice, presence,
+    scene::Scene,
+};
 
 /// What came of a wake.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,18 +53,22 @@ pub(crate) async fn wake(cx: Context<'_>, id: &RuntimeId) -> Woken {
 }
 
 async fn woken(cx: Context<'_>, id: &RuntimeId) -> Result<Woken, LedgerError> {
-    let Some(record) = cx.ledger().get(id).await? else { return Ok(Woken::NotFound) };
-    if record.state == State::Gone {
-        return Ok(Woken::NotFound);
-    }
-    let seen = match cx.calls().look(id).await {
-        Ok(Sighting::Seen(seen)) => *seen,
-        Ok(Sighting::NotThere) => {
-            presence::missing(cx, id, &record).await?;
+    let record = cx.ledger().get(id).await?;
+    let seen = match (cx.calls().look(id).await, &record) {
+        (Ok(Sighting::Seen(seen)), _) => *seen,
+        (Ok(Sighting::NotThere), None) => return Ok(Woken::NotFound),
+        (Ok(Sighting::NotThere), Some(record)) => {
+            presence::missing(cx, id, record).await?;
             return Ok(Woken::NotFound);
         }
-        Err(error) => return Ok(Woken::Failed(error.to_string())),
+        (Err(error), _) => return Ok(Woken::Failed(error.to_string())),
     };
+    if seen.ownership != Ownership::Ours {
+        return Ok(Woken::Refused(format!("it is {}, and only what is ours is called back", seen.ownership)));
+    }
+    // What was stopped behind our back, or was never recorded, is recorded first: the claim is on the record.
+    let seen = told(cx, seen);
+    let record = examine::observe(cx, &Scene::bare(), &seen, record).await?;
     if seen.state == State::Running && record.state == State::Running {
         return Ok(Woken::AlreadyRunning);
     }

@@ -1,10 +1,14 @@
 //! The webhook: HTTPS, or plain HTTP to this machine alone; no redirects; nothing secret is logged.
 
-use std::time::Duration;
+use std::{
+    sync::atomic::{AtomicI64, Ordering},
+    time::Duration,
+};
 
 use async_trait::async_trait;
 use backend::Clock;
 use hmac::{Hmac, KeyInit, Mac};
+use lifecycle::Time;
 use reqwest::{Client, StatusCode, Url, redirect};
 use sha2::Sha256;
 
@@ -20,6 +24,9 @@ pub const TIMESTAMP_HEADER: &str = "X-Furlough-Timestamp";
 const TRIES: u32 = 3;
 /// The first wait between tries; each next is four times as long (0.5 s, 2 s).
 const BACKOFF: Duration = Duration::from_millis(500);
+/// After a receiver took nothing in all tries, it is left alone for so long: a pass with a hundred events must not
+/// wait a hundred times for one that is down.
+const REST: Duration = Duration::from_mins(1);
 /// The longest that one try may take.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -30,6 +37,8 @@ pub struct Webhook {
     secret: Option<Vec<u8>>,
     clock: Clock,
     wait: Duration,
+    /// Milliseconds since the epoch before which nothing is tried: it was down a moment ago.
+    rests_until: AtomicI64,
 }
 
 impl Webhook {
@@ -49,7 +58,14 @@ impl Webhook {
             client = client.no_proxy();
         }
         let client = client.build().map_err(|error| wrong(&format!("no HTTP client: {}", error.without_url())))?;
-        Ok(Self { client, url, secret: secret.map(<[u8]>::to_vec), clock, wait: BACKOFF })
+        Ok(Self {
+            client,
+            url,
+            secret: secret.map(<[u8]>::to_vec),
+            clock,
+            wait: BACKOFF,
+            rests_until: AtomicI64::new(0),
+        })
     }
 
     /// With another first wait between tries.
@@ -78,6 +94,11 @@ impl Webhook {
 impl Notifier for Webhook {
     async fn deliver(&self, event: &Event) -> Result<(), NotifyError> {
         let body = serde_json::to_string(event).map_err(|error| NotifyError::Configuration(error.to_string()))?;
+        let rests_until = Time::from_millis(self.rests_until.load(Ordering::Relaxed));
+        if self.clock.now() < rests_until {
+            let why = format!("it was down; it is tried again after {rests_until}");
+            return Err(NotifyError::Undelivered { host: self.host(), tries: 0, why });
+        }
         let mut wait = self.wait;
         let mut why = String::new();
         for again in (0..TRIES).rev() {
@@ -94,6 +115,7 @@ impl Notifier for Webhook {
                 wait *= 4;
             }
         }
+        self.rests_until.store(self.clock.now().plus(REST).millis(), Ordering::Relaxed);
         Err(NotifyError::Undelivered { host: self.host(), tries: TRIES, why })
     }
 }
@@ -145,8 +167,6 @@ fn describe(error: &reqwest::Error) -> String {
 
 #[cfg(test)]
 mod tests {
-    use lifecycle::Time;
-
     use super::*;
 
     fn refused(url: &str, secret: Option<&[u8]>) -> String {
