@@ -367,7 +367,9 @@ fn processes_on_one_folder_that_none_of_them_has_made_take_turns_and_lose_no_ste
             let told = BufReader::new(child.stdout.as_mut().unwrap()).lines().map(Result::unwrap);
             assert!(told.into_iter().any(|line| line.ends_with("ready")), "round {round}");
         }
-        children.iter_mut().for_each(|child| drop(child.stdin.take()));
+        for child in &mut children {
+            drop(child.stdin.take());
+        }
         for child in children {
             let output = child.wait_with_output().unwrap();
             assert!(output.status.success(), "round {round}: {}", String::from_utf8_lossy(&output.stderr));
