@@ -285,6 +285,10 @@ impl Recoverable for Lying {
     async fn empty(&self, entry: &str) -> Result<Outcome, BackendError> {
         if self.is(Lie::EmptyKeeps) { Ok(Outcome::Done(())) } else { self.fake.empty(entry).await }
     }
+
+    async fn forget_saves(&self, before: Time) -> Result<Vec<Arc<str>>, BackendError> {
+        self.fake.forget_saves(before).await
+    }
 }
 
 #[async_trait]

@@ -13,7 +13,7 @@ use lifecycle::{
 };
 
 use super::{idle, suspended};
-use crate::pass::stage::{DAY, HOUR, MINUTE, Stage, box_name, count, fates, kept, planned};
+use crate::pass::stage::{DAY, HOUR, MINUTE, Stage, box_name, count, fates, planned};
 
 #[tokio::test]
 async fn suna_4228_idle_hours_and_their_cost_are_the_headline() {

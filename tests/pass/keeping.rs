@@ -173,6 +173,34 @@ async fn the_trash_is_emptied_after_its_time_and_not_while_paused() {
     assert_eq!(stage.fake.effects().len(), 2, "deleted, and later removed for ever");
 }
 
+#[tokio::test]
+async fn what_nobody_can_want_back_any_more_goes_also_where_passes_only_report() {
+    let shape = Shape { removal: Removal::ToTrash, saving: Saving::First, ..Shape::default() };
+    let stage = Stage::shaped(shape).await.rules(|rules| {
+        rules.workspace = WorkspaceRule::Save;
+        rules.retention.workspace = Some(30 * DAY);
+    });
+    stage.add(RuntimeSpec::archived("a").since(stage.now().minus(3 * DAY)).unsaved("notes"));
+    stage.tick().await;
+    assert_eq!(stage.effects().len(), 1, "{:?}", stage.effects());
+    let expired = async || {
+        let (upkeep, errors) = stage.pass().empty_expired().await;
+        assert_eq!(errors, [""; 0].map(Into::into));
+        (upkeep.emptied.len(), upkeep.forgotten.len())
+    };
+    // A full disk takes nothing that was only just moved.
+    stage.fake.set_disk(Some(Disk { total: 1_000, used: 1_000 }));
+    assert_eq!(expired().await, (0, 0));
+    stage.advance(8 * DAY);
+    assert_eq!(expired().await, (1, 0));
+    stage.advance(23 * DAY);
+    stage.ledger.pause(None, "wait", "me", stage.now()).await.unwrap();
+    assert_eq!(expired().await, (0, 0), "paused");
+    stage.ledger.unpause(None, stage.now()).await.unwrap();
+    assert_eq!(expired().await, (0, 1));
+    assert_eq!(expired().await, (0, 0));
+}
+
 /// What a receiver was sent, and what it answers to each.
 #[derive(Clone, Default)]
 struct Receiver {

@@ -26,7 +26,7 @@ use backend::{
     Page, PageToken, Probe, Probed, Recoverable, Shed, Sighting, Suspendable, Target, Trashed,
 };
 use embedded::Embedded;
-use lifecycle::{Incarnation, RuntimeId, Survives, Tier, policy::WorkspaceRule, snapshot::Disk};
+use lifecycle::{Incarnation, RuntimeId, Survives, Tier, Time, policy::WorkspaceRule, snapshot::Disk};
 use tokio::sync::Notify;
 
 /// The line of calls. Clones are the same line.
@@ -257,5 +257,9 @@ impl Recoverable for Over<dyn Recoverable> {
 
     async fn empty(&self, entry: &str) -> Result<Outcome, BackendError> {
         self.line.call("empty".into(), self.role.empty(entry)).await
+    }
+
+    async fn forget_saves(&self, before: Time) -> Result<Vec<Arc<str>>, BackendError> {
+        self.line.call("forget saves".into(), self.role.forget_saves(before)).await
     }
 }

@@ -278,3 +278,30 @@ async fn work_that_goes_on_while_it_is_saved_keeps_it() {
     assert_eq!(fs::read_to_string(tree.path.join("notes")).unwrap(), "work went on");
     assert_eq!(saves(&world, &tree), Vec::<PathBuf>::new(), "a save that is of no use is not kept");
 }
+
+#[tokio::test]
+async fn old_saves_go_and_young_ones_and_what_is_no_save_stay() {
+    let world = World::new();
+    let tree = world.furnished(1);
+    write(&tree.path.join("draft.md"), "a draft");
+    let save = saved(&world, &tree).await;
+    let (id, stray) = (world.saves.join(tree.id.encoded()), world.saves.join("read-me.txt"));
+    fs::write(&stray, "not ours").unwrap();
+    let outside = world.folder.path().join("outside");
+    fs::create_dir_all(outside.join("00000000000001-0")).unwrap();
+    symlink(&outside, world.saves.join("link")).unwrap();
+    fs::create_dir(id.join("00000000000001-x")).unwrap();
+    let role = backend(world.options()).undo.unwrap();
+    let now = world.now();
+    assert_eq!(role.forget_saves(now).await.unwrap(), []);
+    assert_eq!(role.forget_saves(now.plus(std::time::Duration::from_millis(1))).await.unwrap(), [save.clone().into()]);
+    assert!(!Path::new(&save).exists());
+    assert!(
+        stray.exists() && outside.join("00000000000001-0").exists(),
+        "what is not a save is left, links are not followed"
+    );
+    assert!(id.join("00000000000001-x").exists());
+    fs::remove_dir(id.join("00000000000001-x")).unwrap();
+    assert_eq!(role.forget_saves(now).await.unwrap(), []);
+    assert!(!id.exists(), "an empty folder of a runtime goes too");
+}

@@ -83,7 +83,7 @@ async fn act(plant: &Plant, fixture: &Fixture, engine: bool) -> Result<Acted, Fa
     plan::write(&plan, &file)?;
     say(script::planned(&render::plan::table(&plan, terminal), terminal))?;
     let before = Likeness::of(&fixture.worktrees)?;
-    let report = apply::apply(plant, &plan).await?;
+    let report = apply::apply(plant, &plan).await?.report;
     say(script::applied(&render::report::text(&report, terminal), &fixture.data, terminal))?;
     let pass = plant.acting("undo").await?;
     let undone = undo::answer(&undo::undo(&pass, None, terminal).await?, terminal);

@@ -93,7 +93,9 @@ impl Terminal {
         if self.json {
             return write_line(&mut io::stdout().lock(), &format!("{:#}", fault.json()));
         }
-        self.note(&format!("error: {}", fault.message));
+        // Faults of a configuration say so themselves, one by one.
+        let said = if fault.message.starts_with("error: ") { "" } else { "error: " };
+        self.note(&format!("{said}{}", fault.message));
         Ok(())
     }
 }

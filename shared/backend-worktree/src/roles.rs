@@ -16,7 +16,7 @@ use backend::{
     BackendError, Bounds, Deletable, Deleted, ErrorKind, FileReclaimable, Inspectable, Listable, Outcome, Page,
     PageToken, Recoverable, Shed, Sighting, Target, Trashed,
 };
-use lifecycle::{RuntimeId, Tier, policy::WorkspaceRule, snapshot::Disk};
+use lifecycle::{RuntimeId, Tier, Time, policy::WorkspaceRule, snapshot::Disk};
 use percent_encoding::{NON_ALPHANUMERIC, percent_decode_str, percent_encode};
 
 use crate::{
@@ -29,6 +29,7 @@ use crate::{
     layout::{self, Found},
     look::{Looked, Worktree, look},
     options::Options,
+    save,
     trash::{self, Note, Yard},
     yards,
 };
@@ -293,6 +294,11 @@ impl Recoverable for Worktrees {
             Ok(()) => Ok(Outcome::Done(())),
             Err(halt) => Ended::from(halt).answer(),
         }
+    }
+
+    async fn forget_saves(&self, before: Time) -> Result<Vec<Arc<str>>, BackendError> {
+        let folder = self.options.saves.clone();
+        blocking(move || save::forget(&folder, before).map_err(|e| fault::at("remove old saves in", &folder, &e))).await
     }
 }
 

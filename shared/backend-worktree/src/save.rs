@@ -14,6 +14,7 @@ use std::{
     fs, io,
     os::unix::fs::DirBuilderExt,
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
 use backend::Clock;
@@ -64,6 +65,47 @@ pub(crate) fn discard(save: &Path) {
     if let Err(error) = fs::remove_dir_all(save) {
         tracing::warn!(save = %save.display(), "a save that is not needed could not be removed: {error}");
     }
+}
+
+/// Removes for ever the saves in `folder` that were made before `before`, and the folders that are empty then. Their
+/// age is in their name. Says which it removed; what does not bear a save's name is left alone.
+pub(crate) fn forget(folder: &Path, before: Time) -> io::Result<Vec<Arc<str>>> {
+    let mut forgotten = Vec::new();
+    for runtime in folders(folder)? {
+        for save in folders(&runtime)? {
+            if made_at(&save).is_some_and(|at| at < before) {
+                fs::remove_dir_all(&save)?;
+                forgotten.push(save.display().to_string().into());
+            }
+        }
+        // Fails as long as another save is in it, which is what is wanted.
+        let _ = fs::remove_dir(&runtime);
+    }
+    Ok(forgotten)
+}
+
+/// The folders in `folder`, no links among them, sorted; none when it is not there.
+fn folders(folder: &Path) -> io::Result<Vec<PathBuf>> {
+    let entries = match fs::read_dir(folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries?,
+    };
+    let mut found = Vec::new();
+    for entry in entries {
+        let entry = entry?;
+        if entry.file_type()?.is_dir() {
+            found.push(entry.path());
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+/// When a save was made, by the name that [`begin`] gives.
+fn made_at(save: &Path) -> Option<Time> {
+    let (millis, n) = save.file_name()?.to_str()?.split_once('-')?;
+    n.parse::<u32>().ok()?;
+    millis.parse().ok().map(Time::from_millis)
 }
 
 fn begin(folder: &Path, at: Time) -> io::Result<(PathBuf, PathBuf)> {

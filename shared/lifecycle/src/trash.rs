@@ -77,6 +77,17 @@ pub fn due(
     due
 }
 
+/// What was saved of this backend's deleted runtimes before then has outlived `retention.workspace`. A deleted
+/// runtime's labels are gone, so the longest of the policies for its backend counts, and one without a limit keeps
+/// for ever. `None`: nothing has.
+#[must_use]
+pub fn saves_before(backend: &BackendName, policy: &Policy, now: Time) -> Option<Time> {
+    let matching = policy.rules.iter().filter(|rules| rules.matches.backend(backend));
+    let limits = matching.map(|rules| rules.retention.workspace.filter(|keep| !keep.is_zero()));
+    let keep = limits.collect::<Option<Vec<_>>>()?.into_iter().max()?;
+    Some(now.minus(keep.saturating_add(policy.slack())))
+}
+
 /// The lowest disk budget of the policies for `backend`: the one that sheds into this trash first.
 fn strictest(policy: &Policy, backend: &BackendName) -> Option<Percent> {
     policy.rules.iter().filter(|rules| rules.matches.backend(backend)).filter_map(|rules| rules.disk_budget).min()

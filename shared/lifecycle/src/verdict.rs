@@ -6,7 +6,10 @@ use serde::{Deserialize, Serialize};
 
 mod sentence;
 
-use crate::{Role, Signal, State, Tier, Time, policy::BudgetKind};
+use crate::{
+    Role, Signal, State, Tier, Time,
+    policy::{BudgetKind, WorkspaceRule},
+};
 
 /// What a pass can do with a runtime.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -239,6 +242,8 @@ pub struct Evidence {
     pub policy: Arc<str>,
     /// What the backend says a deletion would lose.
     pub would_lose: Vec<Arc<str>>,
+    /// What the policy says is done about that: saved first, or lost.
+    pub workspace: WorkspaceRule,
     /// One line for people: a path, an image.
     pub about: Arc<str>,
 }

@@ -33,6 +33,8 @@ pub struct Upkeep {
     pub stuck: Vec<Stuck>,
     /// Entries of the trash that were removed for ever.
     pub emptied: Vec<Emptied>,
+    /// Saves of deleted runtimes that outlived `retention.workspace` and were removed for ever.
+    pub forgotten: Vec<Arc<str>>,
     /// Backends that another pass has.
     pub busy: Vec<Busy>,
     /// Backends that were listed as a whole.
@@ -171,6 +173,7 @@ impl Upkeep {
         self.gone.extend(other.gone);
         self.stuck.extend(other.stuck);
         self.emptied.extend(other.emptied);
+        self.forgotten.extend(other.forgotten);
         self.busy.extend(other.busy);
         self.swept.extend(other.swept);
         self.more_due.extend(other.more_due);

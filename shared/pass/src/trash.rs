@@ -1,9 +1,9 @@
-//! Emptying the trash: what lay there long enough, by the pure decision.
+//! Emptying the trash and removing old saves: what lay there long enough, by the pure decision.
 
 use std::sync::Arc;
 
 use backend::Outcome;
-use lifecycle::trash::{TrashEntry, due};
+use lifecycle::trash::{TrashEntry, due, saves_before};
 
 use crate::{
     Pass,
@@ -13,24 +13,39 @@ use crate::{
 };
 
 impl Pass {
-    /// Removes for ever what lay in the trash of each backend for longer than `trash.keep`, and what can be
-    /// rebuilt while a disk is over its budget. Returns what was removed and what could not be.
-    pub async fn empty_trash(&self) -> (Vec<Emptied>, Vec<Arc<str>>) {
+    /// Removes for ever what lay in the trash of each backend for longer than `trash.keep`, and saves that outlived
+    /// `retention.workspace`: what nobody can want back any more. Called after an apply, which is all that some
+    /// people ever run; what it has just moved stays, also when a disk is over its budget. Returns what was removed
+    /// and what could not be.
+    pub async fn empty_expired(&self) -> (Upkeep, Vec<Arc<str>>) {
         let deadline = self.clock.now().plus(self.limits.duration);
         let (mut upkeep, mut errors) = (Upkeep::default(), Vec::new());
         for unit in &self.units {
             let cx = Context { pass: self, unit, deadline };
             match Scene::read(cx).await {
-                Ok(scene) => empty(cx, &scene, &mut upkeep, &mut errors).await,
+                Ok(scene) => {
+                    let scene = Scene { disk: None, ..scene };
+                    empty(cx, &scene, &mut upkeep, &mut errors).await;
+                }
                 Err(error) => errors.push(error.to_string().into()),
             }
         }
-        (upkeep.emptied, errors)
+        (upkeep, errors)
     }
 }
 
-/// One backend's. Not while it is paused: what is in the trash can still be taken back.
+/// One backend's trash and saves. Not while it is paused: what is in the trash can still be taken back.
 pub(crate) async fn empty(cx: Context<'_>, scene: &Scene, upkeep: &mut Upkeep, errors: &mut Vec<Arc<str>>) {
+    empty_trash(cx, scene, upkeep, errors).await;
+    let Some(role) = cx.unit.backend.undo.as_ref().filter(|_| !scene.paused) else { return };
+    let Some(before) = saves_before(cx.name(), cx.policy(), cx.now()) else { return };
+    match cx.calls().within(cx.limits().act_timeout, role.forget_saves(before)).await {
+        Ok(forgotten) => upkeep.forgotten.extend(forgotten),
+        Err(error) => errors.push(format!("old saves could not be removed: {error}").into()),
+    }
+}
+
+async fn empty_trash(cx: Context<'_>, scene: &Scene, upkeep: &mut Upkeep, errors: &mut Vec<Arc<str>>) {
     let Some(role) = cx.unit.backend.undo.as_ref().filter(|_| !scene.paused) else { return };
     let trashed = match cx.calls().within(cx.limits().act_timeout, role.trashed()).await {
         Ok(trashed) => trashed,

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashSet};
 
 use backend::{Outcome, Trashed};
 use ledger::{AuditLine, LedgerError, UNDO};
-use lifecycle::{Action, RuntimeId, State, Time, Token};
+use lifecycle::{Action, Record, RuntimeId, State, Time, Token};
 
 use crate::{
     Pass, PassError, Woken,
@@ -16,6 +16,13 @@ use crate::{
 
 /// How many acts of one runtime are looked through for those that can be taken back.
 const HISTORY: usize = 100;
+
+/// How many runtimes' histories are looked through for acts that can be taken back, those that rest since lately
+/// first. What is older is still there by its name in the trash.
+const LOOKED_AT: usize = 1_000;
+
+/// A backend's records by runtime.
+type Records = BTreeMap<RuntimeId, Record>;
 
 /// An act that is not taken back yet, and how it can be.
 #[derive(Debug, Clone, PartialEq)]
@@ -71,14 +78,15 @@ impl Pass {
         let (mut found, mut errors) = (Vec::new(), Vec::new());
         for unit in &self.units {
             let cx = Context { pass: self, unit, deadline };
+            let known = listing::known(cx).await?.records;
             if let Some(role) = &unit.backend.undo {
                 match cx.calls().within(cx.limits().act_timeout, role.trashed()).await {
-                    Ok(trashed) => found.extend(in_trash(cx, trashed).await?),
+                    Ok(trashed) => found.extend(in_trash(cx, trashed, &known).await?),
                     Err(error) => errors.push(format!("`{}`: the trash could not be read: {error}", cx.name())),
                 }
             }
             let trashed: HashSet<_> = found.iter().map(|act| act.runtime.clone()).collect();
-            found.extend(at_rest(cx, &trashed).await?);
+            found.extend(at_rest(cx, known, &trashed).await?);
         }
         found.sort_by(|a, b| b.at.cmp(&a.at).then_with(|| a.runtime.cmp(&b.runtime)));
         Ok((found, errors))
@@ -102,15 +110,20 @@ impl Pass {
     }
 }
 
-/// What lies in the trash, by the act that put it there.
-async fn in_trash(cx: Context<'_>, trashed: Vec<Trashed>) -> Result<Vec<Undoable>, LedgerError> {
+/// What lies in the trash, by the act that put it there. Notes are in reach of agents, who may plant any number: only
+/// a runtime that has a record is worth a question for its history.
+async fn in_trash(cx: Context<'_>, trashed: Vec<Trashed>, known: &Records) -> Result<Vec<Undoable>, LedgerError> {
     let mut by_runtime: BTreeMap<RuntimeId, Vec<Trashed>> = BTreeMap::new();
     for entry in trashed {
         by_runtime.entry(entry.runtime.clone()).or_default().push(entry);
     }
     let mut acts = Vec::new();
+    let mut asked = 0;
     for (runtime, mut entries) in by_runtime {
-        for line in cx.ledger().history(&runtime, HISTORY).await? {
+        let asks = known.contains_key(&runtime) && asked < LOOKED_AT;
+        let lines = if asks { cx.ledger().history(&runtime, HISTORY).await? } else { Vec::new() };
+        asked += usize::from(asks);
+        for line in lines {
             let of_line = |entry: &mut Trashed| line.undo.iter().any(|name| **name == *entry.entry);
             let mine: Vec<_> = entries.extract_if(.., of_line).collect();
             if !mine.is_empty() {
@@ -148,9 +161,12 @@ fn lost(act: &Undoable) -> String {
 }
 
 /// What the last act suspended, or deleted for ever.
-async fn at_rest(cx: Context<'_>, trashed: &HashSet<RuntimeId>) -> Result<Vec<Undoable>, LedgerError> {
+async fn at_rest(cx: Context<'_>, known: Records, trashed: &HashSet<RuntimeId>) -> Result<Vec<Undoable>, LedgerError> {
+    let rests = |record: &Record| matches!(record.state, State::Suspended | State::Gone);
+    let mut lately: Vec<_> = known.into_iter().filter(|(_, record)| rests(record)).collect();
+    lately.sort_by_key(|(_, record)| std::cmp::Reverse(record.state_since));
     let mut acts = Vec::new();
-    for (runtime, record) in listing::known(cx).await?.records {
+    for (runtime, record) in lately.into_iter().take(LOOKED_AT) {
         let (action, way) = match record.state {
             State::Suspended => (Action::Suspend, Way::Resume),
             State::Gone if !trashed.contains(&runtime) => (Action::Delete, Way::None),

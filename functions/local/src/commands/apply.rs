@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use lifecycle::{Plan, Report, report::Standing};
+use pass::Outcome;
 
 use crate::{
     answer::{Answer, Exit, Fault, to_json},
@@ -19,14 +20,20 @@ pub(crate) async fn command(plant: &Plant, file: &Path) -> Result<Answer, Fault>
     // Before anything is opened: a plan that is refused leaves no trace.
     let checked = plan.check(&plant.settings.policy, crate::parts::clock().now());
     checked.map_err(|refused| Fault::failed("plan_refused", refused))?;
-    let report = apply(plant, &plan).await?;
-    let text = render::report::text(&report, plant.terminal);
-    Ok(Answer { text, json: to_json(&report), exit: ending(&report) })
+    let outcome = apply(plant, &plan).await?;
+    let text = render::report::pass(&outcome, plant.terminal);
+    Ok(Answer { text, json: to_json(&outcome), exit: ending(&outcome.report) })
 }
 
-/// Applies a plan and reports.
-pub(crate) async fn apply(plant: &Plant, plan: &Plan) -> Result<Report, Fault> {
-    plant.acting("apply").await?.apply(plan).await.map_err(|error| pass_fault(&error))
+/// Applies a plan, then empties the trash of what has been there for long enough: in report mode nothing else does.
+pub(crate) async fn apply(plant: &Plant, plan: &Plan) -> Result<Outcome, Fault> {
+    let pass = plant.acting("apply").await?;
+    let report = pass.apply(plan).await.map_err(|error| pass_fault(&error))?;
+    let (upkeep, troubles) = pass.empty_expired().await;
+    for trouble in troubles {
+        tracing::warn!("after the apply: {trouble}");
+    }
+    Ok(Outcome { report, upkeep })
 }
 
 /// How a report ends the command.
@@ -40,9 +47,12 @@ pub(crate) fn ending(report: &Report) -> Exit {
 
 fn read(file: &Path) -> Result<Plan, Fault> {
     let unreadable = |why: &str| Fault::failed("plan_file", format!("can't read `{}`: {why}", file.display()));
-    let size = std::fs::metadata(file).map_err(|error| unreadable(&error.to_string()))?.len();
-    if size > MAX_BYTES {
-        return Err(unreadable(&format!("it has {size} bytes; a plan file has at most {MAX_BYTES}")));
+    let found = std::fs::metadata(file).map_err(|error| unreadable(&error.to_string()))?;
+    if !found.is_file() {
+        return Err(unreadable("it is not a file; `furlough plan --out FILE` writes one"));
+    }
+    if found.len() > MAX_BYTES {
+        return Err(unreadable(&format!("it has {} bytes; a plan file has at most {MAX_BYTES}", found.len())));
     }
     let bytes = std::fs::read(file).map_err(|error| unreadable(&error.to_string()))?;
     let text = String::from_utf8(bytes).map_err(|_| unreadable("it is not text"))?;

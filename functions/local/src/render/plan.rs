@@ -6,6 +6,7 @@ use lifecycle::{
     Action, Headline, Item, Kept, Plan, Reason, Saves,
     duration::Human,
     plan::BackendNote,
+    policy::WorkspaceRule,
     report::{Bytes, Money},
 };
 
@@ -133,6 +134,19 @@ pub(crate) fn why(item: &Item, plan: &Plan) -> String {
     safe(&item.reason.with(&item.evidence, plan.made_at)).into_owned()
 }
 
+/// What becomes of work that is kept nowhere else. Only a deletion takes it.
+fn work(item: &Item) -> String {
+    let work = item.evidence.would_lose.iter().map(|lost| safe(lost)).collect::<Vec<_>>().join(", ");
+    if item.action != Action::Delete || work.is_empty() {
+        return String::new();
+    }
+    let fate = match item.evidence.workspace {
+        WorkspaceRule::Save => "saved first",
+        WorkspaceRule::Discard => "NOT saved",
+    };
+    format!("; {fate}: {}", clip(&work, LOST_CHARS))
+}
+
 fn items(plan: &Plan, names: &Names, terminal: Terminal) -> String {
     let mut grid = Grid::new(terminal, &["ACT", "RUNTIME", "SAVES", "WHY"]).right(2);
     for item in &plan.items {
@@ -141,13 +155,11 @@ fn items(plan: &Plan, names: &Names, terminal: Terminal) -> String {
             (0, micros) => format!("{}/h", Money(micros)),
             (size, _) => Bytes(size).to_string(),
         };
-        let lost = item.evidence.would_lose.iter().map(|lost| safe(lost)).collect::<Vec<_>>().join(", ");
-        let why = why(item, plan);
         grid.row([
             in_style(style(item.action), item.action.to_string()),
             in_style(Style::Bold, names.of(&item.runtime)),
             plain(saved),
-            plain(if lost.is_empty() { why } else { format!("{why}; saved first: {}", clip(&lost, LOST_CHARS)) }),
+            plain(why(item, plan) + &work(item)),
         ]);
     }
     grid.text(0)

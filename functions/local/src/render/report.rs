@@ -128,6 +128,12 @@ fn upkeep(outcome: &Outcome) -> Vec<String> {
             Bytes(bytes)
         ));
     }
+    if !done.forgotten.is_empty() {
+        lines.push(format!(
+            "{} removed for ever: older than `retention.workspace`",
+            count(done.forgotten.len() as u64, "save")
+        ));
+    }
     lines.extend(
         done.busy.iter().map(|busy| {
             format!("`{}`: {} is at it, until {} at the latest", busy.backend, safe(&busy.owner), busy.until)

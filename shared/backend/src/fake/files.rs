@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use lifecycle::Tier;
+use lifecycle::{Tier, Time};
 
 use super::{
     By, Effect, Fake, What,
@@ -75,6 +75,10 @@ impl Recoverable for Fake {
                 }
             },
         )
+    }
+
+    async fn forget_saves(&self, before: Time) -> Result<Vec<Arc<str>>, BackendError> {
+        self.enter(|asked| &mut asked.verbs, |world| world.forget_saves(before))
     }
 }
 

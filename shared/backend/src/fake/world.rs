@@ -35,6 +35,8 @@ pub(super) struct World {
     pub(super) shape: Shape,
     pub(super) runtimes: BTreeMap<RuntimeId, Runtime>,
     pub(super) trash: BTreeMap<Arc<str>, Buried>,
+    /// What was saved of deleted runtimes, and when.
+    pub(super) saves: BTreeMap<Arc<str>, Time>,
     pub(super) effects: Vec<Effect>,
     pub(super) asked: Asked,
     pub(super) broken: Option<BackendError>,
@@ -119,6 +121,7 @@ impl World {
             shape,
             runtimes: BTreeMap::new(),
             trash: BTreeMap::new(),
+            saves: BTreeMap::new(),
             effects: Vec::new(),
             asked: Asked::default(),
             broken: None,
@@ -215,6 +218,7 @@ impl World {
         let must_save = self.shape.saving == Saving::First && save == WorkspaceRule::Save && by == By::Caller;
         let saved: Option<Arc<str>> =
             (must_save && runtime.loss != Loss::Nothing).then(|| format!("saved/{}", self.count()).into());
+        self.saves.extend(saved.clone().map(|place| (place, at)));
         let bytes = runtime.bytes(|_| true);
         let effect = What::Deleted { saved: saved.clone() };
         let incarnation = runtime.incarnation.clone();
@@ -223,6 +227,10 @@ impl World {
             .then(|| self.bury(id, Tier::Runtime, Remains::Runtime(Box::new(runtime)), bytes, at))
             .flatten();
         Deleted { saved, undo, kept: Vec::new(), bytes }
+    }
+
+    pub(super) fn forget_saves(&mut self, before: Time) -> Vec<Arc<str>> {
+        self.saves.extract_if(.., |_, at| *at < before).map(|(place, _)| place).collect()
     }
 
     /// Puts what was removed into the trash, where the shape has one.

@@ -1,7 +1,9 @@
 //! Every role, behind the plan.
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
-use lifecycle::{Incarnation, NativeObserved, RuntimeId, Survives, Tier, policy::WorkspaceRule, snapshot::Disk};
+use lifecycle::{Incarnation, NativeObserved, RuntimeId, Survives, Tier, Time, policy::WorkspaceRule, snapshot::Disk};
 
 use super::{Fault, Faulty, Verb};
 use crate::{
@@ -123,6 +125,10 @@ impl Recoverable for Faulty<dyn Recoverable> {
 
     async fn empty(&self, entry: &str) -> Result<Outcome, BackendError> {
         self.faults.act(Verb::Empty, None, self.inner.empty(entry)).await
+    }
+
+    async fn forget_saves(&self, before: Time) -> Result<Vec<Arc<str>>, BackendError> {
+        Ok(self.look(Verb::Trashed, None, self.inner.forget_saves(before)).await?.0)
     }
 }
 

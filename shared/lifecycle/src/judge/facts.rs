@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use super::{Active, Judge};
 use crate::{
     Action, Activity, Busy, Evidence, Loss, Observation, Record, Role, Signal, State, Subject, Tier, Time,
-    activity::MAX_BUSY,
+    activity::MAX_BUSY, policy::WorkspaceRule,
 };
 
 /// A runtime's sources and what follows from them.
@@ -197,6 +197,7 @@ impl<'a> Facts<'a> {
             running_since: self.running_since(),
             policy: self.active.map_or_else(|| "".into(), |active| active.rules.name.clone()),
             would_lose: self.would_lose(),
+            workspace: self.active.map_or(WorkspaceRule::Save, |active| active.rules.workspace),
             about: self.seen.about.clone(),
         }
     }

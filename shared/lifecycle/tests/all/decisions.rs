@@ -462,6 +462,7 @@ fn a_verdict_to_act_rests_on_what_was_seen() {
         running_since: Some(ago(days(10))),
         policy: "agents".into(),
         would_lose: vec!["2 unpushed commits".into()],
+        workspace: lifecycle::policy::WorkspaceRule::Save,
         about: "/worktrees/a".into(),
     };
     assert_eq!((action, evidence), (Action::Suspend, expected.clone()));

@@ -5,7 +5,7 @@ use std::time::Duration;
 use lifecycle::{
     Disk, Policy, Tier, Time,
     policy::{Match, Pattern, Percent, Rules},
-    trash::{TrashDue, TrashEntry, TrashReason, due},
+    trash::{TrashDue, TrashEntry, TrashReason, due, saves_before},
 };
 
 use super::worlds::{NOW, ago, backend, days, hours, policy, rules};
@@ -76,4 +76,23 @@ fn a_keep_of_zero_keeps() {
     assert_eq!(due(&[entry("a", Tier::Runtime, hours(9), 5)], &backend(), FULL, &zero, NOW), []);
     let never = Policy { trash_keep: Duration::MAX, ..policy(rules()) };
     assert_eq!(due(&[entry("a", Tier::Runtime, hours(9), 5)], &backend(), FULL, &never, Time::MAX), []);
+}
+
+#[test]
+fn saves_go_when_every_policy_of_the_backend_says_so_and_after_the_longest() {
+    let keeps = |keep: Option<Duration>| {
+        let mut rules = rules();
+        rules.retention.workspace = keep;
+        rules
+    };
+    let before = |rules: Vec<Rules>| saves_before(&backend(), &Policy { rules, ..policy(self::rules()) }, NOW);
+    let slack = policy(rules()).slack();
+    assert_eq!(before(vec![]), None, "no policy says anything");
+    assert_eq!(before(vec![keeps(Some(days(30)))]), Some(ago(days(30)).minus(slack)));
+    assert_eq!(before(vec![keeps(Some(days(30))), keeps(Some(days(90)))]), Some(ago(days(90)).minus(slack)));
+    assert_eq!(before(vec![keeps(Some(days(30))), keeps(None)]), None, "one keeps for ever");
+    assert_eq!(before(vec![keeps(Some(Duration::ZERO))]), None, "zero is never");
+    let elsewhere = Match { backend: vec![Pattern::new("elsewhere")], ..Match::default() };
+    let other = Rules { matches: elsewhere, ..keeps(None) };
+    assert_eq!(before(vec![other, keeps(Some(days(30)))]), Some(ago(days(30)).minus(slack)));
 }
