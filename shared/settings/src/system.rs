@@ -64,6 +64,7 @@ pub fn now() -> Time {
 }
 
 /// A name that no other process and no other call has: 32 hex digits. Unique, not secret.
+#[expect(clippy::disallowed_methods, reason = "the one source of ids")]
 pub fn unique() -> String {
     // The standard library seeds each of them from the system's randomness.
     let half = || RandomState::new().hash_one((std::process::id(), now()));
