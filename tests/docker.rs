@@ -556,8 +556,26 @@ impl io::Write for Written {
     }
 }
 
-#[tokio::test]
-async fn a_session_key_is_in_no_log_and_in_no_value() {
+/// Set in the process that has the next test for itself.
+const ALONE: &str = "FURLOUGH_TEST_ALONE";
+
+/// In a process of its own: what a logging call is worth is remembered for the whole process at its first use, so a
+/// test beside it that makes the same call without a subscriber would keep that call out of this log.
+#[test]
+#[expect(clippy::disallowed_methods, reason = "tells the child from the parent")]
+fn a_session_key_is_in_no_log_and_in_no_value() {
+    if std::env::var_os(ALONE).is_some() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        return runtime.block_on(no_session_key_is_shown());
+    }
+    let name = "docker::a_session_key_is_in_no_log_and_in_no_value";
+    let mut child = std::process::Command::new(std::env::current_exe().unwrap());
+    let output = child.args(["--exact", name, "--nocapture"]).env(ALONE, "1").output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && said.contains("1 passed"), "{said}{}", String::from_utf8_lossy(&output.stderr));
+}
+
+async fn no_session_key_is_shown() {
     use tracing_subscriber::util::SubscriberInitExt;
 
     let written = Written::default();
