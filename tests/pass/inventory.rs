@@ -51,6 +51,26 @@ async fn a_failed_listing_is_said_and_takes_nothing_for_gone() {
     assert_eq!((sweep.at, sweep.count), (super::stage::start(), 6), "only a complete sweep counts as one");
 }
 
+/// A row that can't be read makes the listing partial, and not every tick a sweep.
+#[tokio::test]
+async fn a_row_that_cant_be_read_is_said_and_costs_no_sweep_at_every_tick() {
+    let stage = six().await;
+    stage.fake.vanish(&stage.id("r0"));
+    stage.advance(HOUR);
+    let partial = Fault::Partial("`x` can't be read".into());
+    let pass =
+        stage.pass_of("p", vec![faulty::around(stage.fake.backend(), Script::new().always(Verb::List, partial))]);
+    let first = pass.run().await;
+    assert_eq!(errors(&first), ["some of it can't be read: `x` can't be read; `x` can't be read; `x` can't be read"]);
+    assert_eq!(first.upkeep.swept, [box_name()]);
+    assert_eq!(stage.effects().len(), 5, "what was read is acted on");
+    stage.advance(MINUTE);
+    assert_eq!(pass.run().await.upkeep.swept, []);
+    stage.advance(DAY);
+    let _ = pass.run().await;
+    assert_eq!(stage.record("r0").await.absent_since, None, "what a partial listing lacks may be what it can't read");
+}
+
 #[tokio::test]
 async fn what_a_failed_listing_hides_is_still_reclaimed_when_it_is_due() {
     let stage = six().await;
@@ -121,7 +141,7 @@ async fn a_listing_that_never_ends_is_partial() {
 
 #[tokio::test]
 async fn gone_needs_two_sightings_apart_in_time() {
-    let stage = six().await;
+    let stage = six().await.limits(|limits| limits.sweep_every = MINUTE);
     stage.fake.vanish(&stage.id("r0"));
     stage.advance(HOUR);
     let outcome = stage.ticked().await;

@@ -209,6 +209,7 @@ async fn what_was_stopped_outside_or_never_recorded_can_be_woken_and_what_is_not
     assert!(matches!(stage.pass().wake(&stage.id("a")).await, Woken::Running(_)));
     assert!(matches!(stage.pass().wake(&stage.id("new")).await, Woken::Running(_)));
     assert!(matches!(stage.pass().wake(&stage.id("theirs")).await, Woken::Refused(_)));
+    assert_eq!(stage.ledger.get(&stage.id("theirs")).await.unwrap(), None);
     assert_eq!(stage.effects(), ["a resumed", "new resumed"]);
 }
 

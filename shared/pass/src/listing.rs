@@ -15,6 +15,8 @@ const MOST_NAMED: usize = 5;
 #[derive(Debug)]
 pub(crate) struct Listed {
     pub(crate) listing: Listing,
+    /// It came to its end, even if some rows on the way could not be read.
+    pub(crate) ended: bool,
     pub(crate) rows: Vec<Observation>,
 }
 
@@ -47,8 +49,9 @@ pub(crate) async fn list(cx: Context<'_>) -> Listed {
             Some(token) => next = Some(token),
         }
     };
+    let ended = error.is_none();
     let error = error.or_else(|| named(&unreadable));
-    Listed { listing: listing(at, error), rows }
+    Listed { listing: listing(at, error), ended, rows }
 }
 
 fn listing(at: Time, error: Option<String>) -> Listing {

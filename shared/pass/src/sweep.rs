@@ -25,6 +25,8 @@ const MEAN_OVER: f64 = 8.0;
 /// A swept unit: observed and written down.
 pub(crate) struct Swept {
     pub(crate) listing: Listing,
+    /// The listing came to its end, even if some rows on the way could not be read.
+    pub(crate) ended: bool,
     /// What was seen, with the records as they are now.
     pub(crate) seen: Vec<Subject>,
     /// Records of what was not seen.
@@ -33,23 +35,27 @@ pub(crate) struct Swept {
     pub(crate) healed: u64,
 }
 
-/// Lists, takes what was seen into the records, and looks by id for what was not.
+/// Lists, takes what was seen into the records, and looks by id for what was not. A backend that does not answer at
+/// all costs nothing else: it is asked again at every pass.
 pub(crate) async fn sweep(cx: Context<'_>, scene: &Scene, upkeep: &mut Upkeep) -> Result<Swept, LedgerError> {
-    let mut errors = Vec::new();
-    let healed = heal(cx, &mut errors).await?;
-    let known = listing::known(cx).await?;
-    errors.extend(known.errors.iter().cloned());
-    errors.extend(known.unreadable.iter().map(|(_, error)| error.clone()));
-    let Listed { listing, rows } = listing::list(cx).await;
-    let rows = listing::readable(rows, &known);
-    let mut seen = observe(cx, scene, rows, &known, &mut errors).await;
-    let mut unseen = unseen(&known, &seen);
-    if listing.complete && known.complete {
-        let found = missing(cx, scene, &unseen, upkeep, &mut errors).await;
-        unseen.retain(|(id, _)| !found.iter().any(|subject| subject.id == *id));
-        seen.extend(found);
+    let Listed { listing, ended, rows } = listing::list(cx).await;
+    let mut swept = Swept { listing, ended, seen: Vec::new(), unseen: Vec::new(), errors: Vec::new(), healed: 0 };
+    if rows.is_empty() && !ended {
+        return Ok(swept);
     }
-    Ok(Swept { listing, seen, unseen, errors, healed })
+    swept.healed = heal(cx, &mut swept.errors).await?;
+    let known = listing::known(cx).await?;
+    swept.errors.extend(known.errors.iter().cloned());
+    swept.errors.extend(known.unreadable.iter().map(|(_, error)| error.clone()));
+    let rows = listing::readable(rows, &known);
+    swept.seen = observe(cx, scene, rows, &known, &mut swept.errors).await;
+    swept.unseen = unseen(&known, &swept.seen);
+    if swept.listing.complete && known.complete {
+        let found = missing(cx, scene, &swept.unseen, upkeep, &mut swept.errors).await;
+        swept.unseen.retain(|(id, _)| !found.iter().any(|subject| subject.id == *id));
+        swept.seen.extend(found);
+    }
+    Ok(swept)
 }
 
 fn unseen(known: &Known, seen: &[Subject]) -> Vec<(RuntimeId, Record)> {
@@ -179,16 +185,14 @@ async fn heal(cx: Context<'_>, errors: &mut Vec<Arc<str>>) -> Result<u64, Ledger
     Ok(healed)
 }
 
-/// Notes a complete sweep under the lease. What a partial one saw is in the records; it counts for nothing else.
+/// Notes a sweep that came to its end, under the lease. Rows that could not be read count for nothing, and keep no
+/// sweep from being one: else a single such row would make every tick a sweep.
 pub(crate) async fn swept(
     cx: Context<'_>,
     scene: &Scene,
     note: &BackendNote,
     lease: Token,
 ) -> Result<bool, LedgerError> {
-    if !note.listing.complete {
-        return Ok(false);
-    }
     let sweep = Sweep { at: note.listing.at, count: note.ours };
     let mean = trailing(scene.silent_mean, note.silent_share);
     cx.ledger().swept(cx.name(), lease, sweep, mean, &cx.policy().hash()).await

@@ -74,31 +74,28 @@ async fn pass(cx: Context<'_>, part: &mut Part, lease: Token) -> Result<(), Ledg
     part.errors.append(&mut scene.errors);
     let rest = due::due(cx, &scene, &mut part.upkeep, &mut part.errors).await?;
     let sweeps = sweep_due(cx, &scene) || due::suspicious(cx, &scene, &rest);
-    let examined = if sweeps {
+    let (examined, ended) = if sweeps {
         whole(cx, &mut scene, part, rest).await?
     } else if scene.paused {
         // Nothing would be acted on; it stays due until somebody lets acts go on.
-        nothing(cx, &scene).await
+        (some(cx, &scene, part, Vec::new()).await, false)
     } else {
-        some(cx, &mut scene, part, rest).await?
+        (some(cx, &scene, part, rest).await, false)
     };
     let Examined { unit, mut plan, looked, errors } = examined;
     part.errors.extend(errors.into_iter().map(Into::into));
     part.fates = acts(cx, &scene, &plan, &unit, &looked).await;
-    put_off(cx, &scene, &plan, &part.fates, &unit)
-        .await
-        .unwrap_or_else(|error| part.errors.push(error.to_string().into()));
-    for note in &mut plan.backends {
-        if sweeps {
-            if sweep::swept(cx, &scene, note, lease).await? {
-                part.upkeep.swept.push(cx.name().clone());
-            }
-        } else {
-            // By id, nothing is missing.
-            note.listing.complete = note.listing.error.is_none();
-        }
+    for note in plan.backends.iter_mut().filter(|_| !sweeps) {
+        // By id, nothing is missing.
+        note.listing.complete = note.listing.error.is_none();
     }
     part.plan = plan;
+    put_off(cx, &scene, &part.plan, &part.fates, &unit).await?;
+    if let Some(note) = part.plan.backends.first().filter(|_| ended)
+        && sweep::swept(cx, &scene, note, lease).await?
+    {
+        part.upkeep.swept.push(cx.name().clone());
+    }
     if sweeps && cx.policy().mode == Mode::Enforce {
         trash::empty(cx, &scene, &mut part.upkeep, &mut part.errors).await;
     }
@@ -111,13 +108,14 @@ fn sweep_due(cx: Context<'_>, scene: &Scene) -> bool {
     scene.last_sweep.is_none_or(due) || scene.swept_under.as_ref() != Some(&cx.policy().hash())
 }
 
-/// Everything that the backend shows and every record, and what is due and was in neither.
+/// Everything that the backend shows and every record, and what is due and was in neither. And whether the listing
+/// came to its end.
 async fn whole(
     cx: Context<'_>,
     scene: &mut Scene,
     part: &mut Part,
     rest: Vec<DueRecord>,
-) -> Result<Examined, LedgerError> {
+) -> Result<(Examined, bool), LedgerError> {
     let swept = sweep::sweep(cx, scene, &mut part.upkeep).await?;
     part.errors.extend(swept.errors);
     part.healed = swept.healed;
@@ -126,7 +124,7 @@ async fn whole(
     part.upkeep.stuck.retain(|known| !stuck.iter().any(|stuck| stuck.runtime == known.runtime));
     part.upkeep.stuck.extend(stuck);
     let seen: HashSet<RuntimeId> = swept.seen.iter().map(|subject| subject.id.clone()).collect();
-    let complete = swept.listing.complete;
+    let (complete, ended) = (swept.listing.complete, swept.ended);
     let left = rest.into_iter().filter(|due| !complete && !seen.contains(&due.id)).collect();
     let (looked, found) = look_at(cx, scene, part, left).await;
     let mut unit = scene.furnish(
@@ -134,33 +132,25 @@ async fn whole(
             .records(swept.unseen)
             .build(),
     );
-    let subjects = [unit.subjects(), &swept.seen, &found].concat();
+    let mut subjects = unit.subjects().to_vec();
+    subjects.extend(swept.seen);
+    subjects.extend(found);
     unit.set_subjects(subjects);
     let examined = examine::examine(cx, scene, unit, looked, Writes::Record).await;
     for note in &examined.plan.backends {
         scene.count(note);
     }
-    Ok(examined)
+    Ok((examined, ended))
 }
 
 /// What is due alone, by id.
-async fn some(
-    cx: Context<'_>,
-    scene: &mut Scene,
-    part: &mut Part,
-    rest: Vec<DueRecord>,
-) -> Result<Examined, LedgerError> {
+async fn some(cx: Context<'_>, scene: &Scene, part: &mut Part, rest: Vec<DueRecord>) -> Examined {
     let (looked, found) = look_at(cx, scene, part, rest).await;
     let mut unit = scene.snapshot(cx, Listing { complete: false, at: cx.now(), error: None });
     // Of what is due all that is heartbeat-fed is silent; the share of the fleet was looked at before.
     unit.silent_mean = Some(1.0);
     unit.set_subjects(found);
-    Ok(examine::examine(cx, scene, unit, looked, Writes::Record).await)
-}
-
-async fn nothing(cx: Context<'_>, scene: &Scene) -> Examined {
-    let unit = scene.snapshot(cx, Listing { complete: false, at: cx.now(), error: None });
-    examine::examine(cx, scene, unit, HashSet::new(), Writes::Nothing).await
+    examine::examine(cx, scene, unit, looked, Writes::Record).await
 }
 
 /// Looks at each by id. What is not there is noted; what can't be looked at waits.
