@@ -274,3 +274,20 @@ async fn a_registered_runtime_that_is_seen_for_the_first_time_keeps_its_clock() 
     let record = observe(&world, &look, 10).await;
     assert_eq!((record.incarnation, record.idle_from, record.running_since), (Some(run("run-1")), at(0), Some(at(0))));
 }
+
+/// Two looks that were read at once, and a busy heartbeat that leaves the clock as it is: the longest veto stays.
+#[tokio::test]
+async fn a_veto_that_came_between_the_look_and_its_writing_is_kept() {
+    let world = world().await;
+    world.runtime("a").await;
+    let _ = world.ledger.heartbeat(&id("a"), None, None, at(20)).await.unwrap();
+    let known = world.ledger.get(&id("a")).await.unwrap();
+    let busy = std::time::Duration::from_secs(100);
+    let _ = world.ledger.heartbeat(&id("a"), None, Some(busy), at(19)).await.unwrap();
+    let look = |until| Observation { busy: Busy::Until(at(until)), ..seen("a") };
+    let late = world.ledger.observe_known(known.clone(), &look(60), |_| due(3_600), at(21)).await.unwrap();
+    assert_eq!((late.idle_from, late.busy_until), (at(20), Some(at(119))));
+    world.ledger.observe_known(known.clone(), &look(200), |_| due(3_600), at(22)).await.unwrap();
+    let late = world.ledger.observe_known(known, &look(150), |_| due(3_600), at(23)).await.unwrap();
+    assert_eq!(late.busy_until, Some(at(200)));
+}

@@ -52,6 +52,13 @@ pub(crate) const REGISTER: Row<'static> = Row {
 /// An observation or a probe moves a record forward from what it was read as.
 pub(crate) const FORWARD: &str = "#token = :token AND #epoch = :epoch AND #state = :state AND #idle_from = :idle_from";
 
+/// Nobody has said meanwhile that work is under way, or for longer. A busy heartbeat can leave the clock as it is,
+/// so the clock alone does not tell of it.
+pub(crate) const SAME_BUSY: [&str; 2] = ["attribute_not_exists(#busy_until)", "(NOT #busy_until > :known_busy)"];
+
+/// Nobody has asked for it meanwhile: asking makes it due now, which must not be put off.
+pub(crate) const SAME_WANTED: [&str; 2] = ["attribute_not_exists(#wanted_at)", "(NOT #wanted_at > :known_wanted)"];
+
 /// What an observation or a probe can change, and the value of each.
 pub(crate) const FORWARDED: [(&str, &str); 19] = [
     ("incarnation", "new_incarnation"),

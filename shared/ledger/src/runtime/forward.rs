@@ -88,14 +88,21 @@ impl Ledger {
             return Ok(Written::Done(old.clone()));
         };
         let run = if old.incarnation.is_some() { conditions::SAME_RUN } else { conditions::NO_RUN };
+        let demands = [
+            run,
+            conditions::SAME_BUSY[usize::from(old.busy_until.is_some())],
+            conditions::SAME_WANTED[usize::from(old.wanted_at.is_some())],
+        ];
         let values = values
+            .time("known_busy", old.busy_until.unwrap_or(now))
+            .time("known_wanted", old.wanted_at.unwrap_or(now))
             .number("token", old.token)
             .number("epoch", old.epoch)
             .text("state", old.state.as_str())
             .time("idle_from", old.idle_from)
             .text("incarnation", old.incarnation.as_ref().map_or("", |run| run.as_str()));
         let row = Row { operation: "observe", condition: conditions::FORWARD, update: &update };
-        self.write(id, row, &[run], &values).await
+        self.write(id, row, &demands, &values).await
     }
 
     /// The update from one record to another.
