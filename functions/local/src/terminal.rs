@@ -83,7 +83,8 @@ impl Terminal {
     pub(crate) fn answer(self, answer: &Answer) -> io::Result<()> {
         let mut out = io::stdout().lock();
         if self.json {
-            return write_line(&mut out, &format!("{:#}", answer.json));
+            // Null: it was told already, a line at a time.
+            return if answer.json.is_null() { Ok(()) } else { write_line(&mut out, &format!("{:#}", answer.json)) };
         }
         if answer.text.is_empty() { Ok(()) } else { write_line(&mut out, &answer.text) }
     }

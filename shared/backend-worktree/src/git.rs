@@ -149,7 +149,10 @@ impl Git {
         Ok(view)
     }
 
-    #[expect(clippy::disallowed_methods, reason = "names a scratch folder apart from other processes'; decides nothing")]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "names a scratch folder apart from other processes'; decides nothing"
+    )]
     fn folder(&self, common: &Path) -> io::Result<PathBuf> {
         static SEQUENCE: AtomicU64 = AtomicU64::new(0);
         let folder = loop {

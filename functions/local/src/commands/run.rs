@@ -1,5 +1,7 @@
 //! `furlough run`: passes under the configured mode.
 
+use std::time::Duration;
+
 use lifecycle::policy::Mode;
 use pass::{Outcome, Pass};
 use serde_json::json;
@@ -16,6 +18,8 @@ use crate::{
 /// One pass, or passes until somebody interrupts: the pass under way is finished first.
 pub(crate) async fn command(plant: &Plant, once: bool) -> Result<Answer, Fault> {
     let mut pass = plant.acting("run").await?;
+    // Whoever starts it means everything, not what happens to be due: the first pass lists all there is.
+    let usual = std::mem::replace(&mut pass.limits.sweep_every, Duration::ZERO);
     if once {
         let outcome = pass.run().await;
         let text = render::report::pass(&outcome, plant.terminal);
@@ -40,9 +44,15 @@ pub(crate) async fn command(plant: &Plant, once: bool) -> Result<Answer, Fault> 
             break;
         }
         pass.owner = parts::owner("run");
+        pass.limits.sweep_every = usual;
     }
     let text = format!("stopped after {}", render::words::count(passes, "pass"));
-    Ok(Answer { text, json: json!({ "stopped": true, "passes": passes }), exit: worst })
+    let mut json = json!({ "stopped": true, "passes": passes });
+    if plant.terminal.json {
+        // A line like those before it.
+        emit(&json.take()).map_err(|error| Fault::failed("output", error))?;
+    }
+    Ok(Answer { text, json, exit: worst })
 }
 
 /// A pass, and whether somebody interrupted while it worked. It is never cut off: each act ends by itself.
@@ -92,7 +102,7 @@ impl Stop {
     }
 
     /// Whether somebody wants it to stop before this has passed.
-    async fn within(&mut self, wait: std::time::Duration) -> bool {
+    async fn within(&mut self, wait: Duration) -> bool {
         tokio::select! {
             () = self.asked() => true,
             () = tokio::time::sleep(wait) => false,
