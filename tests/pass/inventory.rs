@@ -64,6 +64,8 @@ async fn a_row_that_cant_be_read_is_said_and_costs_no_sweep_at_every_tick() {
     assert_eq!(errors(&first), ["some of it can't be read: `x` can't be read; `x` can't be read; `x` can't be read"]);
     assert_eq!(first.upkeep.swept, [box_name()]);
     assert_eq!(stage.effects().len(), 5, "what was read is acted on");
+    let unit = stage.ledger.unit(&box_name()).await.unwrap();
+    assert_eq!(unit.last_sweep.unwrap().count, 6, "a partial listing makes no smaller fleet for the breaker");
     stage.advance(MINUTE);
     assert_eq!(pass.run().await.upkeep.swept, []);
     stage.advance(DAY);

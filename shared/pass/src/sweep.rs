@@ -193,7 +193,9 @@ pub(crate) async fn swept(
     note: &BackendNote,
     lease: Token,
 ) -> Result<bool, LedgerError> {
-    let sweep = Sweep { at: note.listing.at, count: note.ours };
+    // What could not be read is still there: a partial listing makes no smaller fleet to compare the next one with.
+    let before = scene.last_sweep.filter(|_| !note.listing.complete).map_or(0, |sweep| sweep.count);
+    let sweep = Sweep { at: note.listing.at, count: note.ours.max(before) };
     let mean = trailing(scene.silent_mean, note.silent_share);
     cx.ledger().swept(cx.name(), lease, sweep, mean, &cx.policy().hash()).await
 }
