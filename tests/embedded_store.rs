@@ -342,6 +342,7 @@ async fn contend(store: &Embedded) -> Vec<u64> {
 /// Alone, this counts up by itself. As a child of the test below, which starts this very test in processes of
 /// their own, it finds the folder that it is to share, and leaves there what it won.
 #[tokio::test]
+#[expect(clippy::disallowed_methods, reason = "names this process's own file in the shared folder")]
 async fn a_contender_counts_up() {
     if !Path::new(SHARED).is_dir() {
         let folder = tempfile::tempdir().unwrap();

@@ -117,6 +117,7 @@ impl Lab {
         Self::with(test, Guard::Alone { _held: USERS.clone().write_owned().await })
     }
 
+    #[expect(clippy::disallowed_methods, reason = "a name of this run's own for what it makes on a shared engine")]
     fn with(test: &str, guard: Guard) -> Self {
         let named = [(Kind::Docker, "FURLOUGH_TEST_DOCKER"), (Kind::Podman, "FURLOUGH_TEST_PODMAN")];
         let found = named.into_iter().find_map(|(kind, variable)| Some((kind, environment(variable)?)));

@@ -79,7 +79,7 @@ async fn software_agent_sdk_2698_a_running_execution_vetoes_up_to_a_bound() {
     let told =
         lie.ledger.heartbeat(&lie.id("b"), None, Some(300 * DAY), lie.now().plus(Duration::from_millis(1))).await;
     assert_eq!(told.unwrap(), Heartbeat::Recorded);
-    lie.advance(12 * HOUR - MINUTE);
+    lie.advance(11 * HOUR + 59 * MINUTE);
     lie.tick().await;
     assert_eq!(lie.effects(), [""; 0]);
     lie.advance(2 * HOUR);

@@ -154,7 +154,7 @@ async fn a_wake_that_died_is_finished_or_can_be_tried_again() {
         stage.line.dies(nth);
         let pass = stage.pass_over("doomed", &stage.line);
         let id = stage.id("a");
-        let survived = stage.line.run(pass.wake(&id)).await.is_some();
+        let survived = Box::pin(stage.line.run(pass.wake(&id))).await.is_some();
         let case = format!("died at the last of {:?}", stage.line.calls());
         if survived {
             assert!(nth >= 4, "{case}");

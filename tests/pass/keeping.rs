@@ -66,8 +66,8 @@ async fn a_hold_after_the_notice_clears_it() {
     assert_eq!(stage.inbox().told(), ["a Notice"]);
     let hold = lifecycle::record::Hold::Until(stage.now().plus(3 * HOUR));
     let request = ledger::HoldRequest { hold, why: "mine", by: "me" };
-    let held = stage.ledger.hold(&stage.id("a"), &request, None, stage.now()).await.unwrap();
-    assert!(matches!(held, ledger::HoldSet::Held(_)));
+    let answer = stage.ledger.hold(&stage.id("a"), &request, None, stage.now()).await.unwrap();
+    assert!(matches!(answer, ledger::HoldSet::Held(_)));
     stage.advance(4 * HOUR);
     stage.tick().await;
     assert_eq!(stage.inbox().told(), ["a Notice", "a Notice"], "a new deletion needs a new notice");
@@ -223,6 +223,7 @@ impl Receiver {
         (receiver, url)
     }
 
+    #[expect(clippy::unused_async, reason = "a handler is async")]
     async fn take(Shared(receiver): Shared<Self>, headers: HeaderMap, body: String) -> StatusCode {
         receiver.got.lock().unwrap().push((headers, body));
         let mut answers = receiver.answers.lock().unwrap();

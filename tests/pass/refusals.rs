@@ -55,8 +55,8 @@ async fn activity_since_the_plan_wins_even_when_it_is_idle_again() {
 async fn a_hold_since_the_plan_wins() {
     let (stage, plan) = planned_stage().await;
     let hold = HoldRequest { hold: Hold::Forever, why: "mine", by: "me" };
-    let held = stage.ledger.hold(&stage.id("a"), &hold, None, stage.now()).await.unwrap();
-    assert!(matches!(held, HoldSet::Held(_)));
+    let answer = stage.ledger.hold(&stage.id("a"), &hold, None, stage.now()).await.unwrap();
+    assert!(matches!(answer, HoldSet::Held(_)));
     assert_eq!(refused(&stage, &plan).await, "a: refused (held until it is released)");
 }
 
