@@ -3,7 +3,7 @@
 //! **Why a view.** A repository's configuration can name programs: filters, fsmonitor, hooks, textconv, ssh, gpg, pagers,
 //! a credential helper. Naming each away would need a list that is right for every version of git. So git is
 //! shown a folder of ours as the common directory, with links to the objects and the references, and a configuration that
-//! holds only what [`KEPT`] names. What the repository configures is never read, so nothing of it can run.
+//! holds only what `KEPT` names. What the repository configures is never read, so nothing of it can run.
 
 use std::{
     ffi::{OsStr, OsString},

@@ -9,7 +9,7 @@
 //! ```
 //!
 //! **Invariants.** Nothing here reads a clock, a file, the environment or a network, and nothing is
-//! async: the time is an argument. [`plan`] is total: every runtime of a snapshot gets exactly one
+//! async: the time is an argument. [`plan()`] is total: every runtime of a snapshot gets exactly one
 //! verdict, an act or a keep, each with its reason. Unknown is never idle. Blank, zero and absent are
 //! the safe side. The target of an act is the runtime of its evidence.
 //!
