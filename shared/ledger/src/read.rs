@@ -51,7 +51,7 @@ impl Ledger {
         let mut keys: Vec<&String> = by_key.keys().collect();
         keys.sort();
         for batch in keys.chunks(BATCH) {
-            for found in self.batch(batch).await? {
+            for found in self.batch("get many", batch).await? {
                 let key = found.get("pk").and_then(|key| key.as_s().ok());
                 let Some(id) = key.and_then(|key| by_key.get(key)) else { continue };
                 match item::record(id, &found) {
@@ -66,17 +66,16 @@ impl Ledger {
 
     /// One batch. Keys that the store leaves unprocessed are asked for again as long as there are fewer each
     /// time; more waiting than that is for the next pass.
-    async fn batch(&self, keys: &[&String]) -> Result<Vec<Item>, LedgerError> {
+    pub(crate) async fn batch(&self, operation: &'static str, keys: &[&String]) -> Result<Vec<Item>, LedgerError> {
         let table = &self.options.tables.main;
         let mut left: Vec<Item> = keys.iter().map(|key| item::page_key(key, RECORD)).collect();
         let mut found = Vec::with_capacity(left.len());
         for _ in 0..ROUNDS {
             let asked_for = left.len();
             let request = KeysAndAttributes::builder().set_keys(Some(left)).consistent_read(true).build();
-            let request =
-                request.map_err(|error| LedgerError::Request { operation: "get many", why: error.to_string() })?;
+            let request = request.map_err(|error| LedgerError::Request { operation, why: error.to_string() })?;
             let answer = self.client.batch_get_item().request_items(table, request).send().await;
-            let answer = answer.map_err(|error| asked("get many", table, &error))?;
+            let answer = answer.map_err(|error| asked(operation, table, &error))?;
             found.extend(answer.responses.unwrap_or_default().remove(table).unwrap_or_default());
             left = answer.unprocessed_keys.unwrap_or_default().remove(table).map(|keys| keys.keys).unwrap_or_default();
             if left.is_empty() {
@@ -86,7 +85,7 @@ impl Ledger {
                 break;
             }
         }
-        Err(LedgerError::Throttled { operation: "get many" })
+        Err(LedgerError::Throttled { operation })
     }
 
     /// What people want to know of a runtime. What can't be read of it is left out: it decides nothing.

@@ -164,13 +164,13 @@ impl Ledger {
 
     /// Whether acts on a backend are stopped, by its own switch or by that of all. Read before each claim.
     pub async fn paused(&self, backend: &BackendName) -> Result<Option<Pause>, LedgerError> {
-        for (key, whose) in [(ALL.to_owned(), None), (key(backend), Some(backend))] {
-            let found = self.item(&key, RECORD, "paused").await?;
-            if let Some(pause) = found.and_then(|found| pause(&found, whose)) {
-                return Ok(Some(pause));
-            }
-        }
-        Ok(None)
+        let (all, own) = (ALL.to_owned(), key(backend));
+        let found = self.batch("paused", &[&all, &own]).await?;
+        let of = |key: &str, whose: Option<&BackendName>| {
+            let its_own = |item: &&Item| item.get("pk").and_then(|pk| pk.as_s().ok()).is_some_and(|pk| pk == key);
+            found.iter().find(its_own).and_then(|item| pause(item, whose))
+        };
+        Ok(of(&all, None).or_else(|| of(&own, Some(backend))))
     }
 
     fn unit_values(now: Time) -> Values {

@@ -1,7 +1,7 @@
 //! A pass over many records of which one in a hundred is due: `cargo bench -p pass`.
 //!
 //! For each size: a tick that reads what is due, looks at it and suspends it, on the embedded ledger in memory and a
-//! fake backend; and, as a baseline, the way of a scan: every record read, each looked at, as a monitor does that has
+//! backend that answers at once; and, as a baseline, the way of a scan: every record read, each looked at, as a monitor does that has
 //! no index of what is due. Printed: requests to the ledger, looks at the backend, and the wall time of each.
 
 #![allow(
@@ -12,13 +12,15 @@
 )]
 
 use std::{
+    collections::HashMap,
     sync::{
-        Arc,
+        Arc, Mutex,
         atomic::{AtomicI64, AtomicU64, Ordering},
     },
     time::Duration,
 };
 
+use async_trait::async_trait;
 use aws_sdk_dynamodb::{
     Client,
     config::{BehaviorVersion, Config, Region, retry::RetryConfig, timeout::TimeoutConfig},
@@ -31,13 +33,14 @@ use aws_smithy_runtime_api::client::{
     runtime_components::RuntimeComponents,
 };
 use backend::{
-    Clock,
-    fake::{Fake, RuntimeSpec, Shape},
+    Backend, BackendError, Bounds, Clock, Inspectable, Listable, Outcome, Page, PageToken, Sighting, Suspendable,
+    Target,
 };
 use embedded::Embedded;
 use ledger::{Ledger, Options};
 use lifecycle::{
-    BackendName, Policy, Rules, SignalSet, Time,
+    Activity, BackendName, Busy, FileSizes, Incarnation, Loss, Observation, Ownership, Policy, Rules, RuntimeId,
+    SignalSet, State, Survives, Time,
     policy::{Breakers, Budget, Budgets, FileRules, Match, Mode, NativeMode, Retention, WorkspaceRule},
 };
 use pass::{Gate, Limits, Pass, Unit, Unwatched};
@@ -87,6 +90,80 @@ fn client(store: &Embedded, requests: &Arc<AtomicU64>) -> Client {
     Client::from_conf(config)
 }
 
+/// A backend that answers in constant time, so that what is measured is the pass and the ledger. It knows only
+/// numbers: runtime `n` was active at the start, and each hundredth half an hour before.
+struct Numbers {
+    size: usize,
+    looks: AtomicU64,
+    suspended: Mutex<HashMap<RuntimeId, Time>>,
+    clock: Clock,
+}
+
+fn name() -> BackendName {
+    BackendName::new("box").unwrap()
+}
+
+impl Numbers {
+    fn observe(&self, number: usize) -> Observation {
+        let id = RuntimeId::new(&name(), format!("runtime-{number}").as_bytes()).unwrap();
+        let start = Time::from_millis(START);
+        let idle = if number.is_multiple_of(100) { HOUR / 2 } else { Duration::ZERO };
+        let since = self.suspended.lock().unwrap().get(&id).copied();
+        Observation {
+            id,
+            incarnation: Incarnation::new("run-1"),
+            state: if since.is_some() { State::Suspended } else { State::Running },
+            state_since: since,
+            running_since: Some(start.minus(2 * HOUR)),
+            activity: Activity::At(start.minus(idle)),
+            busy: Busy::No,
+            ownership: Ownership::Ours,
+            labels: <_>::default(),
+            cannot: Vec::new(),
+            loss: Loss::Nothing,
+            files: FileSizes::default(),
+            native: None,
+            sharers: 1,
+            about: "".into(),
+        }
+    }
+}
+
+#[async_trait]
+impl Listable for Numbers {
+    async fn list(&self, page: Option<&PageToken>) -> Result<Page, BackendError> {
+        let begin: usize = page.map_or(0, |page| page.0.parse().unwrap());
+        let end = (begin + 1_000).min(self.size);
+        let next = (end < self.size).then(|| PageToken(end.to_string().into()));
+        Ok(Page { seen: (begin..end).map(|number| self.observe(number)).collect(), unreadable: Vec::new(), next })
+    }
+}
+
+#[async_trait]
+impl Inspectable for Numbers {
+    async fn inspect(&self, id: &RuntimeId) -> Result<Sighting, BackendError> {
+        self.looks.fetch_add(1, Ordering::Relaxed);
+        let number = id.encoded().trim_start_matches("runtime-").parse().unwrap();
+        Ok(Sighting::Seen(Box::new(self.observe(number))))
+    }
+}
+
+#[async_trait]
+impl Suspendable for Numbers {
+    fn survives(&self) -> Survives {
+        Survives::Disk
+    }
+
+    async fn suspend(&self, target: &Target, _: Bounds) -> Result<Outcome, BackendError> {
+        self.suspended.lock().unwrap().insert(target.id.clone(), self.clock.now());
+        Ok(Outcome::Done(()))
+    }
+
+    async fn resume(&self, target: &Target, _: Bounds) -> Result<Outcome<Incarnation>, BackendError> {
+        Ok(Outcome::Done(target.incarnation.clone()))
+    }
+}
+
 /// Suspends after an hour; no budget stands in the way.
 fn policy() -> Policy {
     let budget = Some(Budget { max: None, min: u32::MAX, per: HOUR });
@@ -128,7 +205,7 @@ struct Measured {
 /// A fleet of `size` under a ledger that has swept it; one in a hundred falls due 40 minutes later.
 struct Fleet {
     hands: Arc<AtomicI64>,
-    fake: Fake,
+    numbers: Arc<Numbers>,
     requests: Arc<AtomicU64>,
     pass: Pass,
 }
@@ -144,17 +221,12 @@ impl Fleet {
         let requests = Arc::new(AtomicU64::new(0));
         let ledger = Ledger::new(client(&store, &requests), Options { coalesce: Duration::ZERO, ..Options::default() });
         ledger.create_tables().await.unwrap();
-        let fake = Fake::shaped(BackendName::new("box").unwrap(), clock.clone(), Shape::default());
-        for number in 0..size {
-            let now = clock.now();
-            let idle = if number % 100 == 0 { HOUR / 2 } else { Duration::ZERO };
-            let began = now.minus(2 * HOUR);
-            let spec = RuntimeSpec::running(&format!("runtime-{number}")).since(began).active(now.minus(idle));
-            fake.add(spec.no_agent_server());
-        }
+        let numbers =
+            Arc::new(Numbers { size, looks: AtomicU64::new(0), suspended: <_>::default(), clock: clock.clone() });
+        let backend = Backend::builder(name(), "numbers", numbers.clone()).suspends().build();
         let pass = Pass {
             ledger,
-            units: vec![Unit { backend: fake.builder().suspends().deletes().build(), gate: Gate::open() }],
+            units: vec![Unit { backend, gate: Gate::open() }],
             policy: Arc::new(policy()),
             clock,
             owner: "bench".to_owned(),
@@ -164,19 +236,19 @@ impl Fleet {
         };
         let swept = pass.run().await;
         assert_eq!(swept.report.backends[0].note.ours, u64::try_from(size).unwrap());
-        Self { hands, fake, requests, pass }
+        Self { hands, numbers, requests, pass }
     }
 
     async fn measured(&self, acts: impl AsyncFnOnce() -> usize) -> Measured {
         self.hands.fetch_add(40 * 60 * 1_000, Ordering::Relaxed);
-        let (requests, looks) = (self.requests.load(Ordering::Relaxed), self.fake.asked().looks);
+        let (requests, looks) = (self.requests.load(Ordering::Relaxed), self.numbers.looks.load(Ordering::Relaxed));
         #[expect(clippy::disallowed_methods, reason = "a benchmark measures the wall time")]
         let begun = std::time::Instant::now();
         let acts = acts().await;
         let wall = begun.elapsed();
         Measured {
             requests: self.requests.load(Ordering::Relaxed) - requests,
-            looks: self.fake.asked().looks - looks,
+            looks: self.numbers.looks.load(Ordering::Relaxed) - looks,
             acts,
             wall,
         }
@@ -187,14 +259,14 @@ impl Fleet {
 async fn due(size: usize) -> Measured {
     let fleet = Fleet::new(size).await;
     let measured = fleet.measured(async || fleet.pass.run().await.report.entries.len()).await;
-    assert_eq!(fleet.fake.effects().len(), size / 100);
+    assert_eq!(fleet.numbers.suspended.lock().unwrap().len(), size / 100);
     measured
 }
 
 /// The same without an index: a scan over every record, and a look at each that runs.
 async fn scan(size: usize) -> Measured {
     let fleet = Fleet::new(size).await;
-    let name = BackendName::new("box").unwrap();
+    let name = name();
     let backend = &fleet.pass.units[0].backend;
     fleet
         .measured(async || {
