@@ -271,6 +271,7 @@ async fn holds_hold_until_their_time_and_clear_a_condemnation() {
     assert_eq!(world.record("a").await, expected);
     let detail = world.ledger.detail(&id("a")).await.unwrap().unwrap();
     assert_eq!((detail.hold_why.as_deref(), detail.hold_by.as_deref()), (Some("demo on Friday"), Some("kim")));
+    assert_eq!(detail.hold_at, Some(at(1_000)));
     assert_eq!(world.suspend_claim("a", 0, 2_999).await, Claimed::Lost(ledger::Lost::Held));
     won(world.suspend_claim("a", 0, 3_000).await);
 }

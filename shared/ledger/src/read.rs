@@ -104,6 +104,7 @@ impl Ledger {
             claim_token: read.number("claim_token").ok().flatten(),
             hold_why: text("hold_why"),
             hold_by: text("hold_by"),
+            hold_at: read.time("hold_at").ok().flatten(),
         }))
     }
 

@@ -154,6 +154,8 @@ pub struct Detail {
     pub hold_why: Option<String>,
     /// Who holds it.
     pub hold_by: Option<String>,
+    /// Since when.
+    pub hold_at: Option<Time>,
 }
 
 /// A hold and its story.

@@ -27,7 +27,7 @@ impl Ledger {
         for _ in 0..ROUNDS {
             match self.write(id, conditions::HOLD, &[], &values).await? {
                 Written::Done(record) => {
-                    self.tell_hold(id, hold).await?;
+                    self.tell_hold(id, hold, now).await?;
                     return Ok(HoldSet::Held(Box::new(record)));
                 }
                 Written::Refused(Some(_)) => return Ok(HoldSet::Gone),
@@ -35,7 +35,7 @@ impl Ledger {
             }
             let record = self.held(id, hold.hold, seen, now);
             if let Written::Done(record) = self.create(id, &record).await? {
-                self.tell_hold(id, hold).await?;
+                self.tell_hold(id, hold, now).await?;
                 return Ok(HoldSet::Held(Box::new(record)));
             }
         }
@@ -53,10 +53,10 @@ impl Ledger {
         record
     }
 
-    async fn tell_hold(&self, id: &RuntimeId, hold: &HoldRequest<'_>) -> Result<(), LedgerError> {
-        let values = Values::default().text("why", hold.why).text("by", hold.by);
+    async fn tell_hold(&self, id: &RuntimeId, hold: &HoldRequest<'_>, now: Time) -> Result<(), LedgerError> {
+        let values = Values::default().text("why", hold.why).text("by", hold.by).time("now", now);
         let key = item::key(id);
-        let update = "SET #hold_why = :why, #hold_by = :by";
+        let update = "SET #hold_why = :why, #hold_by = :by, #hold_at = :now";
         self.update("hold", (&key, DETAIL), None, update, &values).await.map(drop)
     }
 
@@ -66,7 +66,7 @@ impl Ledger {
         if matches!(released, Written::Refused(None)) {
             return Ok(false);
         }
-        let names = ["hold_why", "hold_by"].map(|word| format!("#{}", attribute::stored(word)));
+        let names = ["hold_why", "hold_by", "hold_at"].map(|word| format!("#{}", attribute::stored(word)));
         let update = format!("REMOVE {}", names.join(", "));
         let key = item::key(id);
         self.update("release", (&key, DETAIL), None, &update, &Values::default()).await?;
