@@ -83,6 +83,20 @@ async fn what_a_failed_listing_hides_is_still_reclaimed_when_it_is_due() {
     assert_eq!(stage.effects().len(), 6, "each was looked at by id");
 }
 
+#[tokio::test]
+async fn a_tick_tells_how_many_were_not_due_and_a_sweep_leaves_none_out() {
+    let stage = six().await.limits(|limits| limits.sweep_every = 20 * MINUTE);
+    stage.advance(20 * MINUTE);
+    for number in 6..9 {
+        stage.add(RuntimeSpec::running(&format!("r{number}")));
+    }
+    let swept = stage.ticked().await;
+    assert_eq!((swept.upkeep.swept.len(), swept.report.not_due), (1, 0));
+    stage.advance(12 * MINUTE);
+    let ticked = stage.ticked().await;
+    assert_eq!((ticked.report.entries.len(), ticked.report.not_due), (6, 3));
+}
+
 /// A short listing that says it is complete: each that it lacks is looked at by id, and is there.
 #[tokio::test]
 async fn a_short_listing_loses_nobody() {

@@ -157,7 +157,7 @@ async fn a_spent_budget_is_refused_and_two_passes_share_it() {
     stage.advance(31 * MINUTE);
     let plan = stage.preview().await;
     assert_eq!(planned(&plan), ["a suspend", "b suspend"]);
-    assert_eq!(kept(&plan, "c"), "the budget of 2 for suspend is spent in this window");
+    assert_eq!(kept(&plan, "c"), "the budget of 2 for suspend in this window is taken by others");
     stage.line.mixes(3);
     let [one, other] = ["pass-1", "pass-2"].map(|owner| stage.pass_over(owner, &stage.line));
     let (one, other) = tokio::join!(one.apply(&plan), other.apply(&plan));

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     Action, BackendName, Evidence, NativeDeadline, PolicyHash, Reason, RuntimeId, State, Time,
-    policy::MicrosPerHour,
+    policy::{MicrosPerHour, WorkspaceRule},
     record::{Epoch, Incarnation, Token},
     snapshot::Listing,
     verdict::Breaker,
@@ -134,6 +134,18 @@ pub struct Item {
     /// What the provider will do with it by itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub native_deadline: Option<NativeDeadline>,
+}
+
+impl Item {
+    /// What becomes of work that is kept nowhere else. Only a deletion takes it; `None`: there is none, or it stays.
+    pub fn work(&self) -> Option<String> {
+        let taken = self.action == Action::Delete && !self.evidence.would_lose.is_empty();
+        let fate = match self.evidence.workspace {
+            WorkspaceRule::Save => "saved first",
+            WorkspaceRule::Discard => "NOT saved",
+        };
+        taken.then(|| format!("{fate}: {}", self.evidence.would_lose.join(", ")))
+    }
 }
 
 /// One runtime that is not touched.

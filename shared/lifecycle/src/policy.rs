@@ -3,7 +3,7 @@
 //! Everything optional here is absent = never. Zero does not exist: `settings` turns it into absent
 //! where that is the safe side, and refuses it where it would not be.
 
-use std::{collections::BTreeMap, num::NonZeroU32, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use serde::{Deserialize, Serialize};
 
@@ -305,6 +305,3 @@ impl Policy {
         self.coalesce.saturating_add(self.skew)
     }
 }
-
-/// A whole number of at least one, for limits.
-pub type Limit = NonZeroU32;

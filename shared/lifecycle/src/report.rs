@@ -33,6 +33,8 @@ pub struct Report {
     pub entries: Vec<Entry>,
     /// How many runtimes were kept, by the code of the reason.
     pub kept: BTreeMap<String, u64>,
+    /// How many runtimes of the last complete sweep were not due, and were not looked at.
+    pub not_due: u64,
     /// Records that were in no index and were put back; expected 0.
     pub healed: u64,
 }
@@ -158,6 +160,7 @@ impl Report {
             backends: backends.collect(),
             entries: plan.items.iter().map(Entry::left).collect(),
             kept: plan.kept_by_reason(),
+            not_due: 0,
             healed: 0,
         }
     }

@@ -195,7 +195,7 @@ pub enum Reason {
     Inventory,
     /// It is no more.
     Gone,
-    /// The budget of this window is spent, or there is none.
+    /// Others take or took the budget of this window, or there is none.
     Budget {
         /// Whose.
         kind: BudgetKind,

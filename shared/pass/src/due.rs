@@ -21,6 +21,14 @@ pub(crate) struct DueRecord {
     pub(crate) record: Record,
 }
 
+/// What the index had due.
+pub(crate) struct Due {
+    /// What is left of it for a plan, by id.
+    pub(crate) rest: Vec<DueRecord>,
+    /// How many it had.
+    pub(crate) were_due: u64,
+}
+
 /// What became of one id of the index.
 enum Handled {
     /// Nothing is left to do.
@@ -39,13 +47,14 @@ pub(crate) async fn due(
     scene: &Scene,
     upkeep: &mut Upkeep,
     errors: &mut Vec<Arc<str>>,
-) -> Result<Vec<DueRecord>, LedgerError> {
+) -> Result<Due, LedgerError> {
     let now = cx.now();
     let due = cx.ledger().due(cx.name(), now, cx.limits().max_items).await?;
     if due.more {
         upkeep.more_due.push(cx.name().clone());
     }
     errors.extend(due.unreadable.iter().map(|key| format!("`{key}` in the due index is no runtime").into()));
+    let were_due = due.ids.len() as u64;
     let horizon = now.plus(longest(cx.policy()));
     let mut handled = stream::iter(due.ids)
         .map(|(id, at)| async move { (handle(cx, scene, &id, at, horizon).await, id) })
@@ -65,7 +74,7 @@ pub(crate) async fn due(
     }
     rest.sort_by(|a, b| a.id.cmp(&b.id));
     upkeep.stuck.extend(rest.iter().filter_map(|due| stuck(cx, &due.id, &due.record)));
-    Ok(rest)
+    Ok(Due { rest, were_due })
 }
 
 async fn handle(

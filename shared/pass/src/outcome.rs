@@ -142,6 +142,8 @@ pub(crate) struct Part {
     pub(crate) upkeep: Upkeep,
     pub(crate) errors: Vec<Arc<str>>,
     pub(crate) healed: u64,
+    /// Runtimes of the last sweep that were not due.
+    pub(crate) not_due: u64,
 }
 
 impl Part {
@@ -196,7 +198,7 @@ impl Outcome {
                 let new: Vec<_> = new.collect();
                 backend.errors.extend(new);
             }
-            report.healed = part.healed;
+            (report.healed, report.not_due) = (part.healed, part.not_due);
             outcome.add(report, part.upkeep);
         }
         outcome.report.took = now.since(outcome.report.at);
@@ -218,6 +220,7 @@ impl Outcome {
             gone = self.upkeep.gone.len(),
             stuck = self.upkeep.stuck.len(),
             healed = self.report.healed,
+            not_due = self.report.not_due,
             took_ms = u64::try_from(self.report.took.as_millis()).unwrap_or(u64::MAX),
             "a pass over {} backends",
             self.report.backends.len(),
@@ -237,6 +240,7 @@ impl Outcome {
             *self.report.kept.entry(code).or_default() += count;
         }
         self.report.healed += report.healed;
+        self.report.not_due += report.not_due;
         self.upkeep.take(upkeep);
     }
 }

@@ -12,7 +12,7 @@ use lifecycle::{
 use crate::{
     attempt::{self, Fated},
     context::Context,
-    due::{self, DueRecord},
+    due::{self, Due, DueRecord},
     examine::{self, Examined, Look, Writes},
     outcome::{Busy, Part, Upkeep},
     presence::{self, Missing},
@@ -23,7 +23,8 @@ use crate::{
 
 /// Runs one unit under its lease, so that two overlapping ticks don't do the work twice.
 pub(crate) async fn run(cx: Context<'_>, empty: Plan) -> Part {
-    let mut part = Part { plan: empty, fates: Vec::new(), upkeep: Upkeep::default(), errors: Vec::new(), healed: 0 };
+    let (upkeep, errors) = (Upkeep::default(), Vec::new());
+    let mut part = Part { plan: empty, fates: Vec::new(), upkeep, errors, healed: 0, not_due: 0 };
     // Boxed: the units of a pass are polled side by side.
     if let Err(error) = Box::pin(leased(cx, &mut part)).await {
         part.errors.push(error.to_string().into());
@@ -72,8 +73,9 @@ async fn renewing(cx: Context<'_>, lease: Token) -> Infallible {
 async fn pass(cx: Context<'_>, part: &mut Part, lease: Token) -> Result<(), LedgerError> {
     let mut scene = Scene::read(cx).await?;
     part.errors.append(&mut scene.errors);
-    let rest = due::due(cx, &scene, &mut part.upkeep, &mut part.errors).await?;
+    let Due { rest, were_due } = due::due(cx, &scene, &mut part.upkeep, &mut part.errors).await?;
     let sweeps = sweep_due(cx, &scene) || due::suspicious(cx, &scene, &rest);
+    part.not_due = if sweeps { 0 } else { scene.fleet.saturating_sub(were_due) };
     let (examined, ended) = if sweeps {
         whole(cx, &mut scene, part, rest).await?
     } else if scene.paused {

@@ -36,7 +36,7 @@ impl Plan {
 
     /// What would be done, one row an act.
     pub fn table(&self) -> Table {
-        let columns = &["runtime", "what", "action", "why", "saves", "would lose"];
+        let columns = &["runtime", "what", "action", "why", "saves", "work in it"];
         let rows = self.items.iter().map(|item| item.row(self.made_at)).collect();
         Table { title: "to be done", columns, rows }
     }
@@ -74,7 +74,7 @@ impl Item {
             self.action.to_string(),
             plain(&self.reason.with(&self.evidence, now)),
             saves(self.saves),
-            plain(&self.evidence.would_lose.join(", ")),
+            plain(&self.work().unwrap_or_default()),
         ]
     }
 }
@@ -88,6 +88,9 @@ impl Report {
         let fates: Vec<_> = fates.collect();
         let fates = if fates.is_empty() { "nothing to do".to_owned() } else { fates.join(", ") };
         lines.push(format!("{fates}; saved {}, in {}", saves(self.saved()), Human(self.took)));
+        if self.not_due > 0 {
+            lines.push(format!("{} runtimes were not due and were not looked at", self.not_due));
+        }
         if self.healed > 0 {
             lines.push(format!("{} records were in no index and were put back; 0 is expected", self.healed));
         }
@@ -211,7 +214,8 @@ fn opening(title: &str, lines: &[String]) -> String {
 fn warning(note: &BackendNote) -> Option<String> {
     let backend = &note.backend;
     if note.paused {
-        return Some(format!("`{backend}` is paused and only reported; `furlough unpause {backend}` ends that"));
+        let ends = format!("`furlough unpause`, or `furlough unpause {backend}`, ends that");
+        return Some(format!("`{backend}` is paused and only reported; {ends}"));
     }
     if let Some(breaker) = note.breaker {
         return Some(format!("`{backend}` is only reported: {breaker}"));

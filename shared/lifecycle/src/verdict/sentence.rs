@@ -66,7 +66,9 @@ impl Reason {
             Self::Inventory => f.write_str("the listing failed or is partial, so that its absence means nothing"),
             Self::Gone => f.write_str("it is no more"),
             Self::Budget { kind, limit: 0 } => write!(f, "there is no budget for {kind}"),
-            Self::Budget { kind, limit } => write!(f, "the budget of {limit} for {kind} is spent in this window"),
+            Self::Budget { kind, limit } => {
+                write!(f, "the budget of {limit} for {kind} in this window is taken by others")
+            }
             Self::Breaker { breaker } => write!(f, "only reported: {breaker}"),
             _ => f.write_str("paused"),
         }

@@ -28,7 +28,7 @@ fn a_plan_reads_as_a_table_and_as_markdown() {
     let why = "suspended for 20d, over the retention of 14d";
     let saves = "0.004/h, 9.9 MB";
     assert_eq!(rows[0], ["b/a", "a", "suspend", "idle for 2h, over the limit of 30m", "0.07/h", ""]);
-    assert_eq!(rows[1], ["b/old", "old", "delete", why, saves, "2 unpushed commits, 3 untracked files"]);
+    assert_eq!(rows[1], ["b/old", "old", "delete", why, saves, "NOT saved: 2 unpushed commits, 3 untracked files"]);
     let markdown = plan.markdown();
     let expected = format!(
         "# Plan\n\n\
@@ -36,10 +36,10 @@ fn a_plan_reads_as_a_table_and_as_markdown() {
          - planned: 2 acts, which saves 0.08/h, 9.9 MB\n\
          - valid until 2026-06-15T13:00:00Z, under policy `{}`\n\n\
          ## to be done\n\n\
-         | runtime | what | action | why | saves | would lose |\n\
+         | runtime | what | action | why | saves | work in it |\n\
          | --- | --- | --- | --- | --- | --- |\n\
          | b/a | a | suspend | idle for 2h, over the limit of 30m | 0.07/h |  |\n\
-         | b/old | old | delete | {why} | {saves} | 2 unpushed commits, 3 untracked files |\n\n\
+         | b/old | old | delete | {why} | {saves} | NOT saved: 2 unpushed commits, 3 untracked files |\n\n\
          ## kept, by reason\n\n\
          | reason | runtimes |\n\
          | --- | --- |\n\
@@ -78,11 +78,12 @@ fn a_report_begins_with_everything_left_and_says_what_became_of_each() {
     assert_eq!(report.standing(), Standing::AllDone);
     assert_eq!((report.saved().bytes, report.saved().micros_per_hour), (1_500, 80_000));
     report.fail(&backend(), "the engine does not answer");
-    report.healed = 2;
+    (report.healed, report.not_due) = (2, 988);
     assert_eq!(report.standing(), Standing::SomeFailed);
     let opening = report.opening();
-    assert_eq!(opening[2], "2 records were in no index and were put back; 0 is expected");
-    assert_eq!(opening[3], "`b`: the engine does not answer");
+    assert_eq!(opening[2], "988 runtimes were not due and were not looked at");
+    assert_eq!(opening[3], "2 records were in no index and were put back; 0 is expected");
+    assert_eq!(opening[4], "`b`: the engine does not answer");
 }
 
 #[test]
