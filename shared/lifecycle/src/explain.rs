@@ -10,7 +10,10 @@ use crate::{
     plan,
 };
 
+mod whole;
+
 pub use crate::judge::trace::{Said, Step};
+use whole::Whole;
 
 /// Every rule that was asked about one runtime, and what came of it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -21,7 +24,7 @@ pub struct Explanation {
     pub at: Time,
     /// The policy that matched.
     pub policy: Option<Arc<str>>,
-    /// Every rule in order, also those after the one that decided.
+    /// Every rule in order, also those after the one that decided; then what concerns the backend as a whole.
     pub steps: Vec<Step>,
     /// The verdict of a plan made now, in which pause, breakers, the disk and budgets have their say.
     pub verdict: Verdict,
@@ -42,9 +45,13 @@ pub fn explain(subject: &Subject, unit: &UnitSnapshot, policy: &Policy, now: Tim
     let judged = judge.judge(subject, &mut trace);
     let matched = judged.facts.and_then(|facts| facts.active);
     let policy_name = matched.map(|active| active.rules.name.clone());
-    let plan = plan(&Snapshot { units: vec![unit] }, policy, now);
+    let plan = plan(&Snapshot { units: vec![unit.clone()] }, policy, now);
     // A plan has a verdict on each runtime of its snapshot, and `subject` is one.
     let verdict = plan.verdict(&subject.id).unwrap_or(Verdict::Keep(Reason::Gone, None));
+    if let Some(facts) = &judged.facts {
+        let (judge, decision, plan, verdict) = (&judge, &judged.decision, &plan, &verdict);
+        trace.steps.extend(Whole { judge, facts, decision, plan, verdict }.steps());
+    }
     Explanation { runtime: subject.id.clone(), at: now, policy: policy_name, steps: trace.steps, verdict }
 }
 

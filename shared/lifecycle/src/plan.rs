@@ -11,7 +11,7 @@ use crate::{
 };
 
 mod breaker;
-mod budget;
+pub(crate) mod budget;
 mod disk;
 mod file;
 mod make;

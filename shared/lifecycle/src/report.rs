@@ -53,6 +53,8 @@ pub struct BackendReport {
 pub struct Entry {
     /// The runtime.
     pub runtime: RuntimeId,
+    /// One line for people: a path, an image.
+    pub about: Arc<str>,
     /// The act.
     pub action: Action,
     /// Why it was to be done.
@@ -207,6 +209,7 @@ impl Entry {
     fn left(item: &Item) -> Self {
         Self {
             runtime: item.runtime.clone(),
+            about: item.evidence.about.clone(),
             action: item.action,
             reason: item.reason.clone(),
             fate: Fate::Left,

@@ -49,6 +49,14 @@ pub struct Disk {
     pub used: u64,
 }
 
+impl Disk {
+    /// How full it is, rounded up so that it never reads as the budget that it is over.
+    pub fn percent(self) -> u8 {
+        let full = u128::from(self.used).saturating_mul(100).div_ceil(u128::from(self.total).max(1));
+        u8::try_from(full).unwrap_or(u8::MAX)
+    }
+}
+
 /// One runtime: what the backend shows and what the ledger keeps. At least one of them is there.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Subject {

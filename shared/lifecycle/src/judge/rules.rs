@@ -25,8 +25,10 @@ impl<T: Trace> RulesFor<T> {
         ("retention at rest", resting),
         ("files", files),
     ];
-    pub(super) const SUSPENDED: &'static [Rule<T>] = &[("busy", busy), ("retention.suspended", retention_suspended)];
-    pub(super) const ARCHIVED: &'static [Rule<T>] = &[("busy", busy), ("retention.archived", retention_archived)];
+    pub(super) const SUSPENDED: &'static [Rule<T>] =
+        &[("busy", busy), ("probe", probe), ("retention.suspended", retention_suspended)];
+    pub(super) const ARCHIVED: &'static [Rule<T>] =
+        &[("busy", busy), ("probe", probe), ("retention.archived", retention_archived)];
 }
 
 /// Neither work under way nor activity extends it.

@@ -32,7 +32,7 @@ pub(super) fn cut<'a>(judge: &Judge<'_>, ours: u64, mut wants: Vec<Want<'a>>, la
 
 /// How many acts of `kind` a window allows: a share of the last complete sweep, else of this listing
 /// when it is complete, else of nothing.
-fn limit(judge: &Judge<'_>, ours: u64, kind: BudgetKind) -> u64 {
+pub(crate) fn limit(judge: &Judge<'_>, ours: u64, kind: BudgetKind) -> u64 {
     let counted = if judge.unit.listing.complete { ours } else { 0 };
     let fleet = judge.unit.last_sweep.map_or(counted, |sweep| sweep.count);
     judge.policy.budgets.of(kind).map_or(0, |budget| budget.allows(fleet))

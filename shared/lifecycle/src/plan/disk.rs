@@ -17,17 +17,11 @@ pub(super) fn shed<'a>(judge: &Judge<'_>, wants: &mut Vec<Want<'a>>, mut spares:
     for Spare { place, tier, budget, kept } in spares {
         if disk.used.saturating_sub(freed) > budget.of(disk.total) {
             freed = freed.saturating_add(place.seen.files.of(tier).unwrap_or(0));
-            let reason = Reason::DiskBudget { used: percent(disk), budget: budget.get() };
+            let reason = Reason::DiskBudget { used: disk.percent(), budget: budget.get() };
             wants.push(Want { place, action: Action::Shed(tier), reason });
         } else {
             late.push((place, kept));
         }
     }
     late
-}
-
-/// How full the disk is, rounded up so that it never reads as the budget that it is over.
-fn percent(disk: Disk) -> u8 {
-    let full = u128::from(disk.used).saturating_mul(100).div_ceil(u128::from(disk.total).max(1));
-    u8::try_from(full).unwrap_or(u8::MAX)
 }
