@@ -19,4 +19,5 @@ mod ledger;
 mod pass;
 mod readme;
 mod settings;
+mod simulation;
 mod worktree;

@@ -1,0 +1,88 @@
+//! The simulation at length: `cargo run --release -p furlough-tests --example simulate -- SEEDS [FROM]`.
+//!
+//! Runs so many seeds over all cores and prints how often each event came, and seeds per second. The first seed that breaks
+//! an invariant ends it, with its trace. `-- seed N` runs one seed and prints its whole trace.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::print_stdout,
+    reason = "a benchmark prints, and fails loudly"
+)]
+
+mod simulation;
+
+use std::{
+    collections::BTreeMap,
+    process::ExitCode,
+    sync::{
+        Mutex,
+        atomic::{AtomicU64, Ordering},
+    },
+    thread,
+    time::Instant,
+};
+
+use simulation::{account, run};
+
+fn main() -> ExitCode {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let number = |text: &str| text.parse::<u64>().expect("a number of seeds, or of a seed");
+    match words[..] {
+        ["seed", seed] => one(number(seed)),
+        [seeds] => many(0, number(seeds)),
+        [seeds, from] => many(number(from), number(seeds)),
+        _ => {
+            println!("simulate SEEDS [FROM] | simulate seed N");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn one(seed: u64) -> ExitCode {
+    let ran = run(seed, true);
+    println!("{}", ran.trace.text(None));
+    let Some(violation) = ran.violation else { return ExitCode::SUCCESS };
+    println!("{violation}");
+    ExitCode::FAILURE
+}
+
+fn many(from: u64, seeds: u64) -> ExitCode {
+    #[expect(clippy::disallowed_methods, reason = "a benchmark measures time; nothing that it measures reads it")]
+    let began = Instant::now();
+    let (next, end) = (AtomicU64::new(from), AtomicU64::new(from + seeds));
+    let counts = Mutex::new(BTreeMap::<&'static str, u64>::new());
+    let broken = Mutex::new(Vec::new());
+    thread::scope(|scope| {
+        for _ in 0..thread::available_parallelism().map_or(1, usize::from) {
+            scope.spawn(|| {
+                loop {
+                    let seed = next.fetch_add(1, Ordering::Relaxed);
+                    if seed >= end.load(Ordering::Relaxed) {
+                        return;
+                    }
+                    let ran = run(seed, false);
+                    let mut counts = counts.lock().unwrap();
+                    for (event, times) in ran.counts {
+                        *counts.entry(event).or_default() += times;
+                    }
+                    if ran.violation.is_some() {
+                        broken.lock().unwrap().push(seed);
+                        end.store(0, Ordering::Relaxed);
+                    }
+                }
+            });
+        }
+    });
+    for (event, times) in &*counts.lock().unwrap() {
+        println!("{times:>12}  {event}");
+    }
+    if let Some(seed) = broken.into_inner().unwrap().into_iter().min() {
+        println!("{}", account(seed));
+        return ExitCode::FAILURE;
+    }
+    let took = began.elapsed().as_secs_f64();
+    println!("{seeds} seeds from {from}, 0 violations, {took:.0} s, {:.1} seeds/s", seeds as f64 / took);
+    ExitCode::SUCCESS
+}
