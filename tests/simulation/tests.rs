@@ -1,0 +1,50 @@
+//! What plain `cargo test` runs of the simulation.
+
+use std::{collections::BTreeMap, thread};
+
+use super::{account, run};
+
+/// How many seeds; `.ci/run` runs more.
+const SEEDS: u64 = 40;
+
+/// What a simulation must reach to prove anything.
+const REACHED: &[&str] = &["a process dies between two calls"];
+
+#[test]
+fn no_seed_breaks_an_invariant_and_all_that_matters_happens() {
+    let halves = [0, 1].map(|half| {
+        thread::spawn(move || {
+            let mut counts = BTreeMap::<&'static str, u64>::new();
+            for seed in (half..SEEDS).step_by(2) {
+                let ran = run(seed, false);
+                assert!(ran.violation.is_none(), "{}", account(seed));
+                for (event, times) in ran.counts {
+                    *counts.entry(event).or_default() += times;
+                }
+            }
+            counts
+        })
+    });
+    let [one, other] = halves.map(|half| half.join().expect("no violation"));
+    let all = |event: &str| one.get(event).copied().unwrap_or(0) + other.get(event).copied().unwrap_or(0);
+    let missing: Vec<_> = REACHED.iter().filter(|event| all(event) == 0).collect();
+    assert!(missing.is_empty(), "never happened in {SEEDS} seeds: {missing:?}");
+}
+
+#[test]
+fn one_seed_gives_one_trace() {
+    let [one, other] = [7, 7].map(|seed| run(seed, true).trace.text(None));
+    assert!(one.lines().count() > 100, "{one}");
+    assert!(one == other, "two runs of one seed differ");
+}
+
+/// `FURLOUGH_SEED=N`: its whole trace.
+#[test]
+fn one_seed() {
+    #[expect(clippy::disallowed_methods, reason = "whoever replays a seed names it")]
+    let Ok(seed) = std::env::var("FURLOUGH_SEED") else { return };
+    let seed = seed.parse().expect("FURLOUGH_SEED is a number");
+    let ran = run(seed, true);
+    println!("{}", ran.trace.text(None));
+    assert!(ran.violation.is_none(), "{}", account(seed));
+}
