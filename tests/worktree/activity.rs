@@ -1,10 +1,10 @@
 //! When a worktree was last active, and who says so.
 
-use std::{fs, time::Duration};
+use std::{fs, os::unix::fs::MetadataExt, path::Path, time::Duration};
 
 use backend::{Sighting, Target};
-use backend_worktree::backend;
-use lifecycle::{Activity, Busy, Observation, Time, activity::MAX_BUSY};
+use backend_worktree::{Interrupt, Step, backend};
+use lifecycle::{Activity, Busy, Observation, Time, activity::MAX_BUSY, policy::WorkspaceRule};
 
 use super::world::{Tree, World, age, git, list, see, stamps, start, write};
 
@@ -108,17 +108,74 @@ async fn listing_and_inspecting_change_no_file_no_time_and_no_activity() {
     assert_ne!(stamps(world.folder.path()), before, "git's own status would have been seen by this test");
 }
 
+/// When the kernel says that a file was last changed, by the clock of the machine that runs the test.
+fn changed(path: &Path) -> Time {
+    let meta = fs::symlink_metadata(path).unwrap();
+    Time::from_millis(meta.ctime() * 1_000 + meta.ctime_nsec() / 1_000_000)
+}
+
 #[tokio::test]
-async fn a_clock_two_hours_ahead_makes_it_active_now_not_active_until_then() {
+async fn a_file_that_somebody_dated_ahead_counts_from_when_that_was_done_and_is_named() {
     let world = World::new();
     let tree = aged(&world, 1);
-    age(&tree.admin().join("index"), start().plus(Duration::from_hours(2)));
+    let ahead = start().plus(Duration::from_hours(24 * 365 * 100));
+    let backend = trusting(&world);
+    let conversation = world.converse(&tree.hex(), &tree.path, "running");
+    age(&world.conversations, ago(60));
+    for file in [tree.admin().join("index"), conversation.join("events"), tree.path.join("prices.py")] {
+        age(&file, ahead);
+        let seen = see(&backend, &tree.id).await;
+        assert_eq!((seen.activity, seen.busy), (Activity::At(ago(60)), Busy::No), "{}", file.display());
+        let shown = file.strip_prefix(&tree.path).unwrap_or(&file).display();
+        let at = changed(&file);
+        let expected = format!(
+            "{}: `{shown}` is dated {ahead}, later than now, so it counts from {at}, when it was last changed",
+            tree.path.display()
+        );
+        assert_eq!(seen.about.as_ref(), expected);
+        age(&file, ago(90));
+    }
+}
+
+#[tokio::test]
+async fn a_clock_that_was_ahead_makes_it_active_now_not_until_then_and_says_what_to_do() {
+    let world = World::new();
+    let tree = world.tree(1);
+    // All that the test made is to come, as after a clock that was set back.
+    let now = "2020-01-01T00:00:00Z".parse().unwrap();
+    world.set(now);
     let backend = trusting(&world);
     let (seen, _) = list(&backend).await;
-    assert_eq!(listed(&seen, &tree).activity, Activity::At(start()));
+    let seen = listed(&seen, &tree);
+    assert_eq!((seen.activity, seen.running_since), (Activity::At(now), Some(now)));
+    let (path, about) = (tree.path.display().to_string(), seen.about.to_string());
+    let note = about.strip_prefix(&format!("{path}: `")).unwrap();
+    let says = "later than now, so it counts as active at every look: set the clock right, then `touch` that file";
+    assert!(note.ends_with(says), "{note}");
     world.pass(Duration::from_hours(3));
-    let then = Activity::At(start().plus(Duration::from_hours(2)));
-    assert_eq!(see(&backend, &tree.id).await.activity, then);
+    assert_eq!(see(&backend, &tree.id).await.activity, Activity::At(world.now()), "kept as long as that lasts");
+}
+
+#[tokio::test]
+async fn work_on_a_file_that_is_dated_ahead_is_seen_between_the_look_and_the_move() {
+    let world = World::new();
+    let tree = aged(&world, 1);
+    let file = tree.path.join("prices.py");
+    age(&file, start().plus(Duration::from_hours(1)));
+    let mut options = world.options();
+    let worked = file.clone();
+    options.interrupt = Interrupt::new(move |step| {
+        if step == Step::SavePublish {
+            write(&worked, "def total(): return 2\n");
+        }
+        Ok(())
+    });
+    let backend = backend(options);
+    let target = Target::of(&see(&backend, &tree.id).await);
+    write(&tree.path.join("notes"), "so that there is something to save");
+    let answer = backend.delete.unwrap().delete(&target, WorkspaceRule::Save, world.bounds()).await.unwrap();
+    assert_eq!(super::world::refusal(&answer), "it was worked in while it was looked at; it is kept");
+    assert!(file.exists());
 }
 
 #[tokio::test]
@@ -149,6 +206,34 @@ async fn a_conversation_that_cannot_be_read_is_unread_never_idle() {
         answer.delete(&Target::of(&seen), lifecycle::policy::WorkspaceRule::Save, world.bounds()).await.unwrap();
     let why = super::world::refusal(&answer);
     assert_eq!(why, format!("not to delete now: conversation `{}` could not be read", tree.hex()));
+}
+
+#[tokio::test]
+async fn a_conversation_of_which_nobody_can_read_where_it_works_may_work_anywhere_for_twelve_hours() {
+    let world = World::new();
+    let tree = aged(&world, 1);
+    let lost = world.conversations.join("e".repeat(32));
+    let looped = world.conversations.join("d".repeat(32));
+    for written in ["{ \"workspace\": ", "\0", "[]", "{\"workspace\": 7}"] {
+        write(&lost.join("meta.json"), written);
+        age(&lost, start().minus(Duration::from_hours(1)));
+        world.set(start());
+        let backend = trusting(&world);
+        let (seen, _) = list(&backend).await;
+        assert_eq!(listed(&seen, &tree).busy, Busy::Unread, "{written:?}");
+        let target = Target::of(listed(&seen, &tree));
+        let answer = backend.delete.clone().unwrap().delete(&target, WorkspaceRule::Discard, world.bounds()).await;
+        let expected = format!("not to delete now: conversation `{}` could not be read", "e".repeat(32));
+        assert_eq!(super::world::refusal(&answer.unwrap()), expected);
+        world.pass(Duration::from_hours(12));
+        let seen = see(&backend, &tree.id).await;
+        assert_eq!((seen.busy, seen.sharers), (Busy::No, 1), "{written:?}: for ever would be a lie too");
+    }
+    // What no look gets through to is in doubt as long as it stands, and hides no worktree.
+    fs::create_dir(&looped).unwrap();
+    std::os::unix::fs::symlink("meta.json", looped.join("meta.json")).unwrap();
+    let (seen, unreadable) = list(&trusting(&world)).await;
+    assert_eq!((listed(&seen, &tree).busy, unreadable.len()), (Busy::Unread, 0));
 }
 
 #[tokio::test]

@@ -1,6 +1,10 @@
 //! A process killed between any two steps: the thing is whole, in one of two places, and the next act goes on from there.
 
-use std::{io, path::PathBuf};
+use std::{
+    io,
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use backend::{Backend, Outcome, Target};
 use backend_worktree::{Interrupt, Step, backend};
@@ -97,6 +101,75 @@ async fn killed_at_any_step_of_a_deletion_it_is_whole_and_the_next_pass_ends_it(
         let begun = saves.filter(|save| save.as_ref().unwrap().path().extension().is_some()).count();
         assert_eq!(begun, 0, "{step:?}: a begun save is left");
     }
+}
+
+/// The saves that were begun and not ended.
+fn begun(world: &World) -> Vec<PathBuf> {
+    let folders = |path: &Path| {
+        std::fs::read_dir(path).into_iter().flatten().map(|entry| entry.unwrap().path()).collect::<Vec<_>>()
+    };
+    let all = folders(&world.saves).into_iter().flat_map(|runtime| folders(&runtime));
+    all.filter(|path| path.extension().is_some()).collect()
+}
+
+#[tokio::test]
+async fn what_a_killed_process_left_is_removed_by_the_next_act_on_anything_once_it_is_old() {
+    let world = World::new();
+    let (tree, other, third) = (worked_in(&world), world.tree(2), world.tree(3));
+    let killed = killed_at(&world, Step::SaveVerify);
+    let target = Target::of(&see(&killed, &tree.id).await);
+    killed.delete.unwrap().delete(&target, WorkspaceRule::Save, world.bounds()).await.unwrap_err();
+    let left = begun(&world);
+    assert_eq!(left.len(), 1);
+    // Somebody else's: no name of a save, a link, one that is only old by its looks.
+    let mine = left[0].with_file_name("mine.part");
+    std::fs::create_dir(&mine).unwrap();
+    let outside = world.folder.path().join("outside");
+    write(&outside.join("precious"), "x");
+    let link = left[0].with_file_name("00000000000001-0.part");
+    std::os::unix::fs::symlink(&outside, &link).unwrap();
+
+    world.deleted(&other.id, WorkspaceRule::Save).await;
+    assert!(left[0].exists(), "it is young: its process may live");
+    world.pass(Duration::from_hours(2));
+    let working = std::fs::File::open(&left[0]).unwrap();
+    working.lock().unwrap();
+    world.deleted(&third.id, WorkspaceRule::Discard).await;
+    assert!(left[0].exists(), "its process lives");
+    drop(working);
+    assert_eq!(
+        world.backend().undo.unwrap().forget_saves(world.now()).await.unwrap(),
+        Vec::<std::sync::Arc<str>>::new()
+    );
+    assert!(!left[0].exists());
+    assert!(mine.exists() && link.is_symlink() && outside.join("precious").exists());
+}
+
+#[tokio::test]
+async fn an_emptying_that_was_killed_is_ended_by_the_next_act_in_any_trash() {
+    let world = World::new();
+    let feature = world.folder.path().canonicalize().unwrap().join("feature");
+    git(&world.repository, &["worktree", "add", "-q", "-b", "feature", feature.to_str().unwrap()]);
+    let tree = world.tree(1);
+    let repositories = vec![backend_worktree::Repository { name: "shop".into(), path: world.repository.clone() }];
+    let mut options = world.options();
+    options.repositories.clone_from(&repositories);
+    let before = backend(options.clone());
+    let target = Target::of(&see(&before, &super::world::runtime("shop/feature")).await);
+    let deleted = before.delete.unwrap().delete(&target, WorkspaceRule::Save, world.bounds()).await.unwrap();
+    let Outcome::Done(deleted) = deleted else { panic!("{deleted:?}") };
+    let mut killed = options.clone();
+    killed.interrupt =
+        Interrupt::new(|at| if at == Step::EmptyFiles { Err(io::Error::other("killed")) } else { Ok(()) });
+    backend(killed).undo.unwrap().empty(&deleted.undo.unwrap()).await.unwrap_err();
+    let trash = feature.with_file_name(".furlough-trash");
+    assert_eq!(std::fs::read_dir(&trash).unwrap().count(), 1);
+    // The next act is in another trash.
+    let next = backend(options);
+    let target = Target::of(&see(&next, &tree.id).await);
+    let _ = next.delete.unwrap().delete(&target, WorkspaceRule::Save, world.bounds()).await.unwrap();
+    assert!(!tree.path.exists());
+    assert_eq!(std::fs::read_dir(&trash).unwrap().count(), 0);
 }
 
 #[tokio::test]

@@ -104,14 +104,62 @@ async fn an_id_that_would_be_too_long_is_reported_with_its_path() {
 }
 
 #[tokio::test]
-async fn a_git_file_that_is_no_pointer_is_reported_and_the_others_are_listed() {
+async fn what_is_written_into_gits_pointers_makes_one_entry_unreadable_and_the_listing_stays_whole() {
     let world = World::new();
     let tree = world.tree(1);
-    let odd = world.tree(2);
-    write(&odd.path.join(".git"), &"x".repeat(9_000));
-    let (seen, unreadable) = list(&world.backend()).await;
-    assert_eq!(seen.iter().map(|seen| &seen.id).collect::<Vec<_>>(), [&tree.id]);
-    assert_eq!(unreadable, [Arc::from(format!("`{}`: more than 8192 bytes", odd.path.display()))]);
+    let (long, nul) = ("x".repeat(9_000), format!("gitdir: /a{}b\n", '\0'));
+    let path_too_long = format!("gitdir: /{}\n", "x/".repeat(3_000));
+    for (file, text) in [
+        (".git", &long),
+        (".git", &nul),
+        (".git", &path_too_long),
+        ("gitdir", &long),
+        ("commondir", &long),
+        ("locked", &long),
+    ] {
+        let odd = world.tree(2);
+        let at = if file == ".git" { odd.path.join(file) } else { odd.admin().join(file) };
+        let before = fs::read_to_string(&at).unwrap_or_default();
+        write(&at, text);
+        let backend = world.backend();
+        let (mut seen, unreadable) = list(&backend).await;
+        assert_eq!(unreadable, Vec::<Arc<str>>::new(), "{file}");
+        let odd_seen = seen.pop().unwrap();
+        assert_eq!((&odd_seen.id, odd_seen.ownership), (&odd.id, Ownership::Unlabelled), "{file}");
+        let says = format!("{}: what git keeps of it can't be read: ", odd.path.display());
+        assert!(odd_seen.about.starts_with(&says), "{file}: {}", odd_seen.about);
+        assert_eq!(seen.iter().map(|seen| &seen.id).collect::<Vec<_>>(), [&tree.id]);
+        let answer =
+            backend.delete.unwrap().delete(&Target::of(&odd_seen), WorkspaceRule::Discard, world.bounds()).await;
+        assert!(refusal(&answer.unwrap()).starts_with("not a worktree of ours: "), "{file}");
+        write(&at, &before);
+        if before.is_empty() {
+            fs::remove_file(&at).unwrap();
+        }
+        git(&world.repository, &["worktree", "remove", "--force", odd.path.to_str().unwrap()]);
+        git(&world.repository, &["branch", "-D", &format!("openhands/{}", odd.uuid)]);
+    }
+}
+
+#[tokio::test]
+async fn a_head_that_names_no_branch_that_git_allows_is_never_given_to_git_and_keeps_its_worktree() {
+    let world = World::new();
+    let tree = world.tree(1);
+    commit(&tree, "work");
+    let written = world.folder.path().join("written");
+    for head in
+        ["--shell", "refs/heads/*", "refs/heads/../../x", "heads/main", "refs/heads/.invalid", "", "refs/heads/a\u{1}b"]
+    {
+        write(&tree.admin().join("HEAD"), &format!("ref: {head}\n"));
+        let seen = world.see(&tree.id).await;
+        assert_eq!(seen.loss, Loss::Unknown, "{head}");
+        assert!(!seen.labels.contains_key("branch"), "{head}");
+        for rule in [WorkspaceRule::Save, WorkspaceRule::Discard] {
+            let answer = world.delete(&tree.id, rule).await;
+            assert!(refusal(&answer).starts_with("git can't tell what is in it: "), "{head}: {answer:?}");
+        }
+        assert!(tree.path.exists() && !written.exists());
+    }
 }
 
 #[tokio::test]
@@ -206,6 +254,69 @@ async fn a_configured_repository_that_is_gone_makes_the_listing_partial() {
         path.display()
     );
     assert_eq!(unreadable, [Arc::from(expected)]);
+}
+
+#[tokio::test]
+async fn a_root_that_is_missing_hides_no_repository_and_the_listing_is_partial() {
+    let world = World::new();
+    let feature = world.folder.path().canonicalize().unwrap().join("feature");
+    git(&world.repository, &["worktree", "add", "-q", "-b", "feature", feature.to_str().unwrap()]);
+    let mut options = world.options();
+    let missing = world.folder.path().join("missing");
+    options.root = Some(Root::Configured(missing.clone()));
+    options.repositories = vec![Repository { name: "shop".into(), path: world.repository.clone() }];
+    let backend = backend(options);
+    let (seen, unreadable) = list(&backend).await;
+    assert_eq!(seen.iter().map(|seen| &seen.id).collect::<Vec<_>>(), [&runtime("shop/feature")]);
+    let expected = format!("worktree root `{}` does not exist; mount it, or correct `root`", missing.display());
+    assert_eq!(unreadable, [Arc::from(expected)]);
+    assert!(backend.list.disk().await.unwrap().is_some(), "the repository's disk is there to be measured");
+}
+
+#[tokio::test]
+async fn a_repository_that_names_the_worktree_of_another_does_not_make_it_ours() {
+    let world = World::new();
+    let top = world.folder.path().canonicalize().unwrap();
+    let (other, precious) = (top.join("other"), top.join("precious"));
+    git(&top, &["clone", "-q", world.repository.to_str().unwrap(), other.to_str().unwrap()]);
+    git(&other, &["worktree", "add", "-q", "-b", "work", precious.to_str().unwrap()]);
+    let forged = world.repository.join(".git/worktrees/forged");
+    write(&forged.join("gitdir"), &format!("{}\n", precious.join(".git").display()));
+    write(&forged.join("commondir"), "../..\n");
+    write(&forged.join("HEAD"), "ref: refs/heads/main\n");
+    write(&world.repository.join(".git/worktrees/endless/gitdir"), &"x".repeat(9_000));
+    let mut options = world.options();
+    options.root = None;
+    options.repositories = vec![Repository { name: "shop".into(), path: world.repository.clone() }];
+    let backend = backend(options);
+    let (seen, unreadable) = list(&backend).await;
+    assert_eq!(unreadable, Vec::<Arc<str>>::new());
+    let mut abouts: Vec<_> =
+        seen.iter().map(|seen| (seen.id.to_string(), seen.about.to_string(), seen.ownership)).collect();
+    let endless = world.repository.canonicalize().unwrap().join(".git/worktrees/endless");
+    let expected = [
+        (
+            "worktrees/shop%2Fendless".to_owned(),
+            format!("{}: its `gitdir` can't be read: more than 8192 bytes", endless.display()),
+            Ownership::Unlabelled,
+        ),
+        (
+            "worktrees/shop%2Fforged".to_owned(),
+            format!("{}: `{}` names it, but its `.git` leads to another folder", precious.display(), forged.display()),
+            Ownership::Unlabelled,
+        ),
+    ];
+    abouts.sort_by(|one, other| one.0.cmp(&other.0));
+    assert_eq!(abouts, expected);
+    for seen in seen {
+        assert!(
+            matches!(backend.inspect.inspect(&seen.id).await.unwrap(), Sighting::Seen(again) if again.ownership == Ownership::Unlabelled)
+        );
+        let delete = backend.delete.as_ref().unwrap();
+        let answer = delete.delete(&Target::of(&seen), WorkspaceRule::Discard, world.bounds()).await.unwrap();
+        assert!(refusal(&answer).starts_with("not a worktree of ours: "), "{answer:?}");
+    }
+    assert!(precious.join("prices.py").exists());
 }
 
 #[tokio::test]

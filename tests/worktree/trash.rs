@@ -156,6 +156,66 @@ impl<T> MapDone for Outcome<T> {
     }
 }
 
+/// Puts an entry into a trash of somebody's, made as ours is.
+fn plant(yard: &Path, runtime: &str, origin: &str) -> String {
+    let entry = "00000000000001-aaaaaaaa-0";
+    let folder = yard.join(".furlough-trash").join(entry);
+    write(&folder.join("content/file"), "theirs");
+    let note = serde_json::json!({
+        "v": 1, "runtime": runtime, "tier": "runtime", "at": "2026-11-30T12:00:00Z", "origin": origin, "bytes": 1, "git": null,
+    });
+    write(&folder.join("note.json"), &note.to_string());
+    fs::set_permissions(yard.join(".furlough-trash"), fs::Permissions::from_mode(0o700)).unwrap();
+    entry.to_owned()
+}
+
+#[tokio::test]
+async fn a_note_counts_only_in_a_trash_of_ours_beside_what_it_describes() {
+    let world = World::new();
+    let top = world.folder.path().canonicalize().unwrap();
+    let feature = top.join("work/feature");
+    super::world::git(&world.repository, &["worktree", "add", "-q", "-b", "feature", feature.to_str().unwrap()]);
+    let mut options = world.options();
+    options.root = None;
+    options.repositories = vec![backend_worktree::Repository { name: "shop".into(), path: world.repository.clone() }];
+    let backend = backend_worktree::backend(options);
+    let undo = backend.undo.as_ref().unwrap();
+    // Beside a worktree of ours, of which nothing was ever moved; and where a forged pointer leads.
+    let elsewhere = top.join("elsewhere");
+    let forged = world.repository.join(".git/worktrees/forged");
+    write(&forged.join("gitdir"), &format!("{}\n", elsewhere.join("x/.git").display()));
+    for (yard, runtime, origin) in [
+        (feature.parent().unwrap(), "worktrees/shop%2Ffeature", "other"),
+        (feature.parent().unwrap(), "worktrees/shop%2Fforged", "x"),
+        (feature.parent().unwrap(), "worktrees/shop%2Fghost", "ghost"),
+        (feature.parent().unwrap(), "worktrees/other%2Ffeature", "feature"),
+        (feature.parent().unwrap(), "others/shop%2Ffeature", "feature"),
+        (feature.parent().unwrap(), "worktrees/feature", "feature"),
+        (&elsewhere, "worktrees/shop%2Ffeature", "feature"),
+        (&elsewhere, "worktrees/shop%2Fghost", "x"),
+    ] {
+        let entry = plant(yard, runtime, origin);
+        let before = content(&top);
+        assert_eq!(undo.trashed().await.unwrap(), [], "{runtime} in {}", yard.display());
+        for answer in [undo.undo(&entry).await.unwrap().map_done(), undo.empty(&entry).await.unwrap().map_done()] {
+            let says = format!("entry `{entry}` is left alone: its note does not fit this backend");
+            assert!(refusal(&answer).starts_with(&says), "{answer:?}");
+        }
+        assert_eq!(content(&top), before);
+        fs::remove_dir_all(yard.join(".furlough-trash")).unwrap();
+    }
+    // Nor does a trash that was planted beside one worktree hide what lies in another's.
+    let target = Target::of(&see(&backend, &super::world::runtime("shop/feature")).await);
+    let deleted = backend.delete.as_ref().unwrap().delete(&target, WorkspaceRule::Save, world.bounds()).await.unwrap();
+    assert!(matches!(deleted, Outcome::Done(_)), "{deleted:?}");
+    fs::create_dir_all(&elsewhere).unwrap();
+    symlink(&top, elsewhere.join(".furlough-trash")).unwrap();
+    let trashed = undo.trashed().await.unwrap();
+    assert_eq!(trashed.len(), 1);
+    assert!(matches!(undo.undo(&trashed[0].entry).await.unwrap(), Outcome::Done(_)));
+    assert!(feature.join("prices.py").exists());
+}
+
 #[tokio::test]
 async fn a_forged_git_folder_is_neither_unlocked_nor_removed() {
     let world = World::new();

@@ -106,6 +106,11 @@ impl World {
         self.now.fetch_add(i64::try_from(by.as_millis()).unwrap(), Ordering::SeqCst);
     }
 
+    /// Sets the clock, backwards too.
+    pub(super) fn set(&self, now: Time) {
+        self.now.store(now.millis(), Ordering::SeqCst);
+    }
+
     pub(super) fn options(&self) -> Options {
         let now = self.now.clone();
         let clock = Clock::new(move || Time::from_millis(now.load(Ordering::SeqCst)));

@@ -1,9 +1,8 @@
 //! Acts on one worktree: what is looked at again, saved, and moved, in this order.
 
 use std::{
-    collections::HashSet,
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
     time::Duration,
 };
 
@@ -111,10 +110,10 @@ impl Worktrees {
         if let Some(why) = in_use(&signs) {
             return Ok(Some(Miss::Refused(why)));
         }
-        let newer = observe::git_activity(&now) > detail.git_activity
-            || signs.newest > detail.signs_newest
-            || written_since(detail).await;
-        Ok(newer.then(|| Miss::Refused("it was worked in while it was looked at; it is kept".into())))
+        let at = self.options.clock.now();
+        let told = observe::git_activity(&now, at).join(signs.newest);
+        let worked_in = told.print != detail.signs.print || written_since(detail, at).await;
+        Ok(worked_in.then(|| Miss::Refused("it was worked in while it was looked at; it is kept".into())))
     }
 
     pub(crate) async fn delete_it(
@@ -207,8 +206,8 @@ impl Worktrees {
         }
         let mut shed = Shed::default();
         for folder in &folders {
-            let path = detail.worktree.place.path.join(&folder.path);
-            let measured = blocking(move || measure::measure(&path, None, &[])).await.unwrap_or_default();
+            let (path, now) = (detail.worktree.place.path.join(&folder.path), self.options.clock.now());
+            let measured = blocking(move || measure::measure(&path, None, &[], now)).await.unwrap_or_default();
             let bytes = measured.sizes.total.unwrap_or(0);
             let moved = match measured.mounts.first() {
                 // A rename would take the mount along, away from whoever uses it, and its files could never be freed.
@@ -259,13 +258,14 @@ impl Worktrees {
     }
 
     async fn move_in(&self, moving: Moving, bounds: Bounds) -> Result<Moved, Ended> {
-        let (options, tidied) = (self.options.clone(), self.tidied.clone());
+        let this = self.clone();
         self.in_turn(bounds.deadline, move || {
+            let options = &this.options;
             let unwritten = |e| Halt::Fault(fault::at("note the trash's folder in", &options.saves, &e));
-            yards::remember(&options, &moving.yard).map_err(unwritten)?;
+            yards::remember(options, &moving.yard).map_err(unwritten)?;
             let yard = Yard::make(&moving.yard)?;
             let _lock = yard.lock()?;
-            tidy_once(&tidied, &yard)?;
+            this.tidy_once(&yard)?;
             trash::move_in(&yard, &moving, &options.interrupt)
         })
         .await
@@ -277,6 +277,7 @@ impl Worktrees {
         deadline: Time,
         act: impl Fn() -> Result<T, Halt> + Clone + Send + 'static,
     ) -> Result<T, Ended> {
+        self.tidy_all().await;
         let _turn = self.turn.lock().await;
         let left = deadline.since(self.options.clock.now()).min(MAX_WAIT);
         let tried = tokio::time::timeout(left, async {
@@ -351,20 +352,11 @@ fn mounted(at: &Path) -> String {
     format!("a filesystem is mounted in it, at `{}`; unmount it first", at.display())
 }
 
-/// Ends what a killed process left in a trash, the first time that this process acts in it.
-pub(crate) fn tidy_once(tidied: &Mutex<HashSet<PathBuf>>, yard: &Yard) -> Result<(), Halt> {
-    let first = tidied.lock().unwrap_or_else(PoisonError::into_inner).insert(yard.path.clone());
-    if !first {
-        return Ok(());
-    }
-    yard.tidy().map_err(|e| Halt::Fault(fault::at("tidy the trash in", &yard.path, &e)))
-}
-
-/// Whether a file of it was written since; what can't be read any more was touched too.
-async fn written_since(detail: &Detail) -> bool {
+/// Whether a file of it came, went or was written since; what can't be read any more was touched too.
+async fn written_since(detail: &Detail, now: Time) -> bool {
     let (path, status, tiers) = (detail.worktree.place.path.clone(), detail.status.clone(), detail.tiers.clone());
-    let measured = blocking(move || measure::measure(&path, status.as_ref(), &tiers)).await;
-    measured.map_or(true, |measure| measure.newest > detail.files_newest)
+    let measured = blocking(move || measure::measure(&path, status.as_ref(), &tiers, now)).await;
+    measured.map_or(true, |measure| measure.newest.print != detail.files.print)
 }
 
 /// Why it may be in use: one of its conversations runs, or could not be read.
@@ -402,7 +394,7 @@ impl Worktrees {
         let this = self.clone();
         let key = id.provider_id();
         blocking(move || {
-            this.conversations.refresh().map_err(|e| this.conversations_fault(&e))?;
+            this.conversations.refresh(this.options.clock.now()).map_err(|e| this.conversations_fault(&e))?;
             let options = &this.options;
             let Some(place) = layout::find(options.root.as_ref(), &options.repositories, &key)? else {
                 return Ok(None);

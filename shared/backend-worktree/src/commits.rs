@@ -40,7 +40,11 @@ pub(crate) async fn commits(git: &Git, view: &View, admin: &Admin, folder: &Path
     let head = match &admin.head {
         Head::Detached(hash) => Some(hash.clone()),
         Head::Branch(name) => branch_tip(git, view, name).await?,
-        Head::Unreadable => None,
+        // What is checked out is unknown, and with it what would be lost.
+        Head::Unreadable => {
+            let complaint = "its `HEAD` names neither a commit nor a branch that git allows".into();
+            return Err(GitFault::Failed { verb: "rev-parse".into(), complaint });
+        }
     };
     let mut tips = tips(folder);
     tips.extend(head.clone());
@@ -59,7 +63,8 @@ pub(crate) async fn commits(git: &Git, view: &View, admin: &Admin, folder: &Path
 }
 
 async fn branch_tip(git: &Git, view: &View, name: &[u8]) -> Result<Option<String>, GitFault> {
-    let args = [OsString::from("for-each-ref"), "--format=%(objectname)".into(), OsString::from_vec(name.to_vec())];
+    let name = OsString::from_vec(name.to_vec());
+    let args = [OsString::from("for-each-ref"), "--format=%(objectname)".into(), "--".into(), name];
     let answer = git.run(view, args, &[]).await?;
     let text = String::from_utf8_lossy(&answer);
     // A prefix that is a folder of branches gives several lines; a branch gives one.

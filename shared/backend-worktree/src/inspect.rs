@@ -14,6 +14,7 @@ use crate::{
     status::{self, Status},
     tiers::{self, TierFolder},
     walk,
+    written::Newest,
 };
 
 /// What was found out about one worktree.
@@ -21,12 +22,10 @@ use crate::{
 pub(crate) struct Detail {
     pub worktree: Worktree,
     pub observation: Observation,
-    /// What git's files told of activity, to be compared before the move.
-    pub git_activity: Time,
-    /// What the conversations' files told.
-    pub signs_newest: Option<Time>,
+    /// What git's and the conversations' files told of activity, to be compared before the move.
+    pub signs: Newest,
     /// The newest writing of a file, to be compared before the move.
-    pub files_newest: Option<Time>,
+    pub files: Newest,
     /// What git told; `None`: it could not tell.
     pub status: Option<Status>,
     /// What can be shed.
@@ -55,11 +54,10 @@ pub(crate) async fn detail(
     now: Time,
 ) -> Result<Detail, String> {
     let mut detail = Detail {
-        git_activity: observe::git_activity(&worktree),
-        signs_newest: signs.newest,
+        signs: observe::git_activity(&worktree, now).join(signs.newest.clone()),
         worktree,
         observation: listed,
-        files_newest: None,
+        files: Newest::default(),
         status: None,
         tiers: Vec::new(),
         commits: None,
@@ -82,23 +80,25 @@ pub(crate) async fn detail(
     let walked = crate::blocking(move || {
         let top = walk::open_folder(&path)?;
         let tiers = status.as_ref().map_or_else(Vec::new, |status| tiers::classify(&top, &status.ignored_folders));
-        let measure = measure::measure(&path, status.as_ref(), &tiers)?;
+        let measure = measure::measure(&path, status.as_ref(), &tiers, now)?;
         Ok::<_, std::io::Error>((tiers, measure))
     });
     let (tiers, measure) = walked.await.map_err(|error| format!("could not read it: {error}"))?;
     detail.tiers = tiers;
-    detail.fill(told, &measure, now);
+    detail.fill(told, &measure);
     Ok(detail)
 }
 
 impl Detail {
-    fn fill(&mut self, told: Option<(Admin, Told)>, measure: &Measure, now: Time) {
-        self.files_newest = measure.newest;
-        if let Some(newest) = measure.newest
+    fn fill(&mut self, told: Option<(Admin, Told)>, measure: &Measure) {
+        self.files = measure.newest.clone();
+        if let Some(newest) = measure.newest.at
             && let Activity::At(at) = self.observation.activity
         {
-            self.observation.activity = Activity::At(at.max(newest.min(now)));
+            self.observation.activity = Activity::At(at.max(newest));
         }
+        self.observation.about =
+            observe::about(&self.worktree, self.signs.ahead.as_ref().or(self.files.ahead.as_ref()));
         self.obstacles(measure);
         self.observation.files = measure.sizes;
         self.observation.loss = match told {

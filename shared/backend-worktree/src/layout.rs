@@ -3,6 +3,7 @@
 //! Only file reads, a page at a time, with memory for a page: 10⁵ worktrees list without a single process of git.
 
 use std::{
+    borrow::Cow,
     collections::BTreeSet,
     ffi::{OsStr, OsString},
     fs, io,
@@ -14,7 +15,7 @@ use backend::{BackendError, ErrorKind};
 
 use crate::{
     fault,
-    look::{absent, backlink, read_small},
+    look::{absent, backlink, is_its_own, read_small},
     options::{Repository, Root},
     place::{Place, TRASH, split, uuid_hex},
 };
@@ -28,7 +29,7 @@ pub(crate) struct Found {
     /// What may be a worktree of ours.
     pub places: Vec<Place>,
     /// What is there but is none, and what it is.
-    pub strays: Vec<(Place, &'static str)>,
+    pub strays: Vec<(Place, Cow<'static, str>)>,
     /// What could not be read.
     pub unreadable: Vec<String>,
     /// The key of the last one examined; `None`: this was all.
@@ -95,7 +96,7 @@ pub(crate) fn root_page(root: &Path, after: Option<&[u8]>) -> io::Result<Found> 
             found.last = Some(place.key.clone());
             match what {
                 None => found.places.push(place),
-                Some(what) => found.strays.push((place, what)),
+                Some(what) => found.strays.push((place, what.into())),
             }
         }
         found.last = Some(top.as_bytes().to_vec());
@@ -203,6 +204,10 @@ pub(crate) fn repository_page(
             Ok(Some(place)) if root.is_some_and(|root| place.path.starts_with(root)) => {}
             Ok(Some(place)) => found.places.push(place),
             Ok(None) => {}
+            Err(error) if is_its_own(&error) => {
+                let what = format!("its `gitdir` can't be read: {error}");
+                found.strays.push((nowhere(repository, &folder, &name), what.into()));
+            }
             Err(error) => found.unreadable.push(format!("`{}`: {error}", folder.join(&name).display())),
         }
     }
@@ -213,10 +218,16 @@ pub(crate) fn repository_page(
 }
 
 /// Where a repository says that one of its worktrees lies.
-fn repository_place(repository: &Repository, folder: &Path, name: &OsStr) -> io::Result<Option<Place>> {
-    let Some(dot_git) = backlink(&folder.join(name))? else { return Ok(None) };
-    let place = |path: &Path| Place::of_repository(&repository.name, name, path.to_owned());
-    Ok(dot_git.parent().map(place))
+pub(crate) fn repository_place(repository: &Repository, folder: &Path, name: &OsStr) -> io::Result<Option<Place>> {
+    let admin = folder.join(name);
+    let Some(dot_git) = backlink(&admin)? else { return Ok(None) };
+    Ok(dot_git.parent().map(|path| Place::of_repository(&repository.name, admin, path.to_owned())))
+}
+
+/// One of which nobody can read where it lies: what there is of it is its administrative folder.
+fn nowhere(repository: &Repository, folder: &Path, name: &OsStr) -> Place {
+    let admin = folder.join(name);
+    Place::of_repository(&repository.name, admin.clone(), admin)
 }
 
 /// Where the runtime of an id lies, if the configuration has a place for it.
@@ -230,7 +241,10 @@ pub(crate) fn find(
         && let Some(repository) = repositories.iter().find(|repository| *first == *repository.name)
     {
         let folder = common_folder(repository)?.join("worktrees");
-        return repository_place(repository, &folder, second).map_err(|e| fault::at("read", &folder.join(second), &e));
+        return match repository_place(repository, &folder, second) {
+            Err(error) if is_its_own(&error) => Ok(Some(nowhere(repository, &folder, second))),
+            place => place.map_err(|e| fault::at("read", &folder.join(second), &e)),
+        };
     }
     let Some(root) = root else { return Ok(None) };
     if !check_root(root)? {

@@ -12,7 +12,9 @@
 //! places, its origin or the trash. Links are moved, never followed; nothing that stands anywhere is replaced. What a
 //! deletion would lose is saved and read back first, or the deletion is refused with that reason. A worktree that is locked, or in use by
 //! any of its conversations, is kept. Nothing that a repository configures is run, and looking changes no file and no time that
-//! counts as activity. A branch is never removed. What the scope does not name is reported, never touched.
+//! counts as activity. A branch is never removed. What the scope does not name is reported, never touched. What is written
+//! into one worktree's files concerns that one alone: it hides no other, makes nothing less kept, and nothing of it is read without
+//! a limit. No date of a file counts as later than now. A note in a trash counts only beside what it describes.
 //!
 //! **Must never know**: policies, records, claims; how long the trash keeps.
 //!
@@ -30,6 +32,7 @@ mod fault;
 pub mod git;
 mod inspect;
 mod layout;
+mod leftovers;
 mod look;
 mod measure;
 mod observe;
@@ -41,6 +44,7 @@ mod status;
 mod tiers;
 mod trash;
 mod walk;
+mod written;
 mod yards;
 
 use std::{panic, sync::Arc};

@@ -9,7 +9,7 @@ use std::{
 
 use lifecycle::{Incarnation, Time};
 
-use crate::{place::Place, trash::is_our_lock};
+use crate::{place::Place, trash::is_our_lock, written::Stamps};
 
 /// The longest `.git`, `HEAD`, `commondir`, `gitdir` or `locked` that is read: a path and a word.
 const MAX_POINTER_BYTES: u64 = 8 << 10;
@@ -33,7 +33,7 @@ pub(crate) struct Worktree {
     /// Tells it from one made later under the same name.
     pub incarnation: Incarnation,
     /// When its `.git` file was made here, where the filesystem tells.
-    pub born: Time,
+    pub born: Stamps,
     /// The administrative folder that its `.git` file names.
     pub admin: PathBuf,
     /// What stands there; `None`: the repository is gone.
@@ -72,8 +72,22 @@ const UNDER_WAY: [(&str, &str); 6] = [
     ("BISECT_LOG", "bisect"),
 ];
 
-/// Looks at a place. An error is something other than "it is not there".
+/// Looks at a place. An error is one of the machine; what stands there can't cause one, so that it hides no other.
 pub(crate) fn look(place: Place, trust_times: bool) -> io::Result<Looked> {
+    match look_into(place, trust_times) {
+        Err(error) if is_its_own(&error) => Ok(Looked::Other(format!("what git keeps of it can't be read: {error}"))),
+        looked => looked,
+    }
+}
+
+/// Whether an error comes of what is written at one place, or of its rights, and says nothing of any other.
+pub(crate) fn is_its_own(error: &io::Error) -> bool {
+    use io::ErrorKind::{FileTooLarge, InvalidData, InvalidFilename, InvalidInput, PermissionDenied};
+    let of_links = rustix::io::Errno::from_io_error(error) == Some(rustix::io::Errno::LOOP);
+    of_links || matches!(error.kind(), FileTooLarge | InvalidData | InvalidFilename | InvalidInput | PermissionDenied)
+}
+
+fn look_into(place: Place, trust_times: bool) -> io::Result<Looked> {
     let Some(top) = absent(fs::symlink_metadata(&place.path))? else { return Ok(Looked::Vanished) };
     if top.is_symlink() {
         return Ok(Looked::Other("a symbolic link, which is never followed".into()));
@@ -95,6 +109,11 @@ pub(crate) fn look(place: Place, trust_times: bool) -> io::Result<Looked> {
     let Some(admin) = text.strip_prefix(b"gitdir: ").map(|path| resolve(&place.path, path)) else {
         return Ok(Looked::Other("its `.git` file names no folder".into()));
     };
+    if let Some(named) = &place.admin
+        && !is_same(&admin, named)?
+    {
+        return Ok(Looked::Other(format!("`{}` names it, but its `.git` leads to another folder", named.display())));
+    }
     match admin_at(&admin, &meta)? {
         Found::Others(backlink) => Ok(Looked::Other(format!("its git folder belongs to `{}`", backlink.display()))),
         Found::Unlinked => Ok(Looked::Other("its `.git` names a folder that is no worktree's (a submodule?)".into())),
@@ -109,9 +128,16 @@ fn worktree(place: Place, dot_git: &fs::Metadata, trust_times: bool, admin: Path
     let born = birth.map_or(Time::MIN, time);
     let name = admin.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let incarnation = Incarnation::new(format!("{name}:{}:{}", dot_git.ino(), born.millis()));
-    let written = dot_git.modified().map_or(born, time);
-    let born = if trust_times { written } else { born };
+    let written = Stamps::from(dot_git);
+    let born = if trust_times { written } else { Stamps { modified: born, ..written } };
     Worktree { place, incarnation, born, admin, git }
+}
+
+/// Whether two paths lead to one thing, which is there.
+fn is_same(one: &Path, other: &Path) -> io::Result<bool> {
+    let id = |path: &Path| absent(fs::metadata(path)).map(|meta| meta.map(|meta| (meta.dev(), meta.ino())));
+    let (one, other) = (id(one)?, id(other)?);
+    Ok(one.is_some() && one == other)
 }
 
 enum Found {
@@ -177,13 +203,24 @@ pub(crate) fn lock_reason(admin: &Path) -> io::Result<Option<String>> {
 
 fn head(admin: &Path) -> Head {
     let Ok(text) = read_small(&admin.join("HEAD")) else { return Head::Unreadable };
-    if let Some(branch) = text.strip_prefix(b"ref: ") {
-        return Head::Branch(branch.to_vec());
+    if let Some(name) = text.strip_prefix(b"ref: ") {
+        return if is_reference(name) { Head::Branch(name.to_vec()) } else { Head::Unreadable };
     }
     match String::from_utf8(text) {
         Ok(hash) if is_hash(&hash) => Head::Detached(hash),
         _ => Head::Unreadable,
     }
+}
+
+/// A reference's full name, as git itself allows it: it can be neither an option nor a pattern of several.
+pub(crate) fn is_reference(name: &[u8]) -> bool {
+    let part = |part: &[u8]| !matches!(part, b"" | b"@" | [b'.', ..] | [.., b'.']) && !part.ends_with(b".lock");
+    let plain = |byte: &u8| *byte > b' ' && *byte != 0x7f && !b"~^:?*[\\".contains(byte);
+    let pair = |pair: &[u8]| matches!(pair, b".." | b"@{");
+    name.starts_with(b"refs/")
+        && name.split(|byte| *byte == b'/').all(part)
+        && name.iter().all(plain)
+        && !name.windows(2).any(pair)
 }
 
 /// A full hash, SHA-1 or SHA-256.
@@ -236,5 +273,113 @@ pub(crate) fn time(at: std::time::SystemTime) -> Time {
     match at.duration_since(std::time::UNIX_EPOCH) {
         Ok(after) => Time::from_millis(millis(after)),
         Err(before) => Time::from_millis(millis(before.duration()).saturating_neg()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::{collection, prelude::*, sample::select};
+
+    use super::*;
+
+    /// A linked worktree, made by hand.
+    struct Stand {
+        top: tempfile::TempDir,
+    }
+
+    impl Stand {
+        fn new() -> Self {
+            let stand = Self { top: tempfile::tempdir().unwrap() };
+            fs::create_dir_all(stand.admin()).unwrap();
+            fs::create_dir_all(stand.tree()).unwrap();
+            fs::write(stand.common().join("HEAD"), "ref: refs/heads/main\n").unwrap();
+            fs::write(stand.tree().join(".git"), format!("gitdir: {}\n", stand.admin().display())).unwrap();
+            fs::write(stand.admin().join("gitdir"), format!("{}\n", stand.tree().join(".git").display())).unwrap();
+            fs::write(stand.admin().join("commondir"), "../..\n").unwrap();
+            fs::write(stand.admin().join("HEAD"), "ref: refs/heads/x\n").unwrap();
+            stand
+        }
+
+        fn common(&self) -> PathBuf {
+            self.top.path().join("shop/.git")
+        }
+
+        fn admin(&self) -> PathBuf {
+            self.common().join("worktrees/x")
+        }
+
+        fn tree(&self) -> PathBuf {
+            self.top.path().join("tree")
+        }
+
+        /// Looks, with `bytes` written over one of the pointers.
+        fn look_with(&self, pointer: &str, bytes: &[u8]) -> io::Result<Looked> {
+            let folder = if pointer == ".git" { self.tree() } else { self.admin() };
+            fs::write(folder.join(pointer), bytes).unwrap();
+            look(Place::of_repository("shop", self.admin(), self.tree()), false)
+        }
+    }
+
+    /// What may be written into a pointer.
+    fn pointer() -> impl Strategy<Value = Vec<u8>> {
+        let begins = select(vec!["", "gitdir: ", "ref: ", "ref: refs/heads/", "../", "/", "in furlough's trash as "]);
+        let begun = (begins, collection::vec(any::<u8>(), 0..40));
+        let any = begun.prop_map(|(begin, rest)| [begin.as_bytes(), &rest].concat());
+        let long = select(vec![255usize, 4_000, 8_191, 8_193, 100_000]).prop_map(|length| b"a".repeat(length));
+        let deep =
+            select(vec![2_000usize, 3_000]).prop_map(|length| [b"gitdir: ".to_vec(), b"x/".repeat(length)].concat());
+        prop_oneof![4 => any, 1 => long, 1 => deep]
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 128, ..ProptestConfig::default() })]
+
+        /// Any bytes in any pointer concern one entry: no error that would hide others, no worktree that is not the one that
+        /// was named, no branch that could be an option or a pattern, no lock that is not seen.
+        #[test]
+        fn any_bytes_in_a_pointer_keep_a_worktree_no_less(
+            pointer in select(vec![".git", "gitdir", "commondir", "HEAD", "locked"]),
+            bytes in pointer(),
+        ) {
+            let stand = Stand::new();
+            let looked = stand.look_with(pointer, &bytes);
+            prop_assert!(looked.is_ok(), "{:?}", looked);
+            let Ok(Looked::Worktree(worktree)) = looked else { return Ok(()) };
+            prop_assert!(is_same(&worktree.admin, &stand.admin()).unwrap());
+            let Some(git) = worktree.git else {
+                prop_assert_eq!(pointer, "commondir");
+                return Ok(());
+            };
+            match &git.head {
+                Head::Branch(name) => prop_assert!(is_reference(name)),
+                Head::Detached(hash) => prop_assert!(is_hash(hash)),
+                Head::Unreadable => {}
+            }
+            prop_assert!(pointer == "HEAD" || git.head == Head::Branch(b"refs/heads/x".to_vec()));
+            let ours = bytes.starts_with(b"in furlough's trash as ");
+            prop_assert_eq!(git.locked.is_some(), pointer == "locked" && !ours);
+        }
+
+        #[test]
+        fn a_reference_is_never_an_option_a_pattern_or_a_way_out(name in collection::vec(any::<u8>(), 0..20)) {
+            let name = [b"refs/".to_vec(), name].concat();
+            if is_reference(&name) {
+                prop_assert!(!name.iter().any(|byte| b"*?[\\ \0\n".contains(byte)));
+                prop_assert!(!name.windows(2).any(|pair| pair == b".."));
+            }
+        }
+    }
+
+    #[test]
+    fn a_reference_is_what_git_allows() {
+        for good in ["refs/heads/main", "refs/heads/openhands/0a-1", "refs/heads/@x", "refs/heads/ä", "refs/x"] {
+            assert!(is_reference(good.as_bytes()), "{good}");
+        }
+        let bad = "refs refs/ main --all -refs/heads/x refs/heads/ refs//x refs/heads/.x refs/heads/x. refs/heads/a..b \
+                   refs/heads/a.lock refs/heads/a@{1 refs/heads/@ refs/heads/a* refs/heads/a? refs/heads/[a refs/heads/a^ \
+                   refs/heads/a~1 refs/heads/a:b refs/heads/a\\b";
+        for bad in bad.split(' ').chain(["", "refs/heads/a b", "refs/heads/a\n"]) {
+            assert!(!is_reference(bad.as_bytes()), "{bad}");
+        }
     }
 }

@@ -13,6 +13,7 @@ use crate::{
     status::Status,
     tiers::TierFolder,
     walk::{self, Enter, Item, Visitor},
+    written::{Newest, Stamps},
 };
 
 /// What the walk found.
@@ -20,7 +21,7 @@ use crate::{
 pub(crate) struct Measure {
     pub sizes: FileSizes,
     /// The newest writing of a file that git does not ignore. Folders don't count: a shed changes theirs.
-    pub newest: Option<Time>,
+    pub newest: Newest,
     /// Untracked files.
     pub untracked: u64,
     /// Ignored files outside of the tiers' folders, and the first of them.
@@ -43,6 +44,7 @@ enum Class {
 }
 
 struct Measuring {
+    now: Time,
     classes: HashMap<PathBuf, Class>,
     /// The folders that the walk is in whose class holds for all below.
     within: Vec<(PathBuf, Class)>,
@@ -59,7 +61,7 @@ struct Bytes {
 }
 
 /// Walks the worktree. `status` is `None` where git can't tell; then no file is anything but plain.
-pub(crate) fn measure(top: &Path, status: Option<&Status>, tiers: &[TierFolder]) -> io::Result<Measure> {
+pub(crate) fn measure(top: &Path, status: Option<&Status>, tiers: &[TierFolder], now: Time) -> io::Result<Measure> {
     let mut classes = HashMap::new();
     if let Some(status) = status {
         classes.extend(status.untracked.iter().map(|path| (path.clone(), Class::Untracked)));
@@ -68,6 +70,7 @@ pub(crate) fn measure(top: &Path, status: Option<&Status>, tiers: &[TierFolder])
     }
     classes.extend(tiers.iter().map(|folder| (folder.path.clone(), Class::Shed(folder.tier))));
     let mut measuring = Measuring {
+        now,
         classes,
         within: Vec::new(),
         linked: HashSet::new(),
@@ -124,7 +127,7 @@ impl Measuring {
             Class::Plain | Class::Shed(_) => {}
         }
         if matches!(class, Class::Plain | Class::Untracked) {
-            self.found.newest = self.found.newest.max(Some(written(item.stat)));
+            self.found.newest.add(item.path, Stamps::from(item.stat), self.now);
         }
     }
 }
@@ -151,10 +154,4 @@ impl Visitor for Measuring {
         self.found.unreadable.push(format!("`{}`: {error}", path.display()));
         Ok(())
     }
-}
-
-/// When a file was last written.
-pub(crate) fn written(stat: &Stat) -> Time {
-    let nanos = i64::try_from(stat.st_mtime_nsec).unwrap_or(0);
-    Time::from_millis(stat.st_mtime.saturating_mul(1_000).saturating_add(nanos / 1_000_000))
 }

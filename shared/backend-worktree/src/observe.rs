@@ -15,6 +15,7 @@ use crate::{
     options::Options,
     place::Place,
     status::Status,
+    written::{Ahead, Newest, Stamps},
 };
 
 /// Files of the administrative folder of which every change by work changes one, and looking none.
@@ -22,25 +23,28 @@ const TOUCHED: [&str; 3] = ["HEAD", "index", "logs/HEAD"];
 
 /// The newest sign that git's own files give, never before the worktree was made. Writing times only:
 /// a time of reading would be our own trace.
-pub(crate) fn git_activity(worktree: &Worktree) -> Time {
-    let changed = |file: &&str| {
+pub(crate) fn git_activity(worktree: &Worktree, now: Time) -> Newest {
+    let mut newest = Newest::default();
+    newest.add(&worktree.place.path.join(".git"), worktree.born, now);
+    for file in TOUCHED {
         let path = worktree.admin.join(file);
-        absent(path.symlink_metadata().and_then(|meta| meta.modified())).ok().flatten().map(time)
-    };
-    TOUCHED.iter().filter_map(changed).fold(worktree.born, Time::max)
+        if let Ok(Some(meta)) = absent(path.symlink_metadata()) {
+            newest.add(&path, Stamps::from(&meta), now);
+        }
+    }
+    newest
 }
 
 /// What a listing tells of a worktree.
 pub(crate) fn listed(options: &Options, worktree: &Worktree, signs: &Signs, now: Time) -> Result<Observation, IdError> {
-    let newest = signs.newest.unwrap_or(Time::MIN).max(git_activity(worktree));
+    let newest = git_activity(worktree, now).join(signs.newest.clone());
     Ok(Observation {
         id: worktree.place.id(&options.name)?,
         incarnation: worktree.incarnation.clone(),
         state: State::Running,
         state_since: None,
-        running_since: Some(worktree.born.min(now)),
-        // A clock that is ahead of ours makes it active now, not active until then.
-        activity: Activity::At(newest.min(now)),
+        running_since: Some(worktree.born.believed(now)),
+        activity: newest.at.map_or(Activity::Unknown, Activity::At),
         busy: signs.busy,
         ownership: Ownership::Ours,
         labels: labels(worktree),
@@ -49,8 +53,14 @@ pub(crate) fn listed(options: &Options, worktree: &Worktree, signs: &Signs, now:
         files: FileSizes::default(),
         native: None,
         sharers: signs.count.max(1),
-        about: worktree.place.path.display().to_string().into(),
+        about: about(worktree, newest.ahead.as_ref()),
     })
+}
+
+/// Its path, and what people should look at.
+pub(crate) fn about(worktree: &Worktree, ahead: Option<&Ahead>) -> Arc<str> {
+    let path = worktree.place.path.display();
+    ahead.map_or_else(|| path.to_string(), |ahead| format!("{path}: {ahead}")).into()
 }
 
 /// What a listing tells of something that is not ours to touch.

@@ -22,6 +22,8 @@ pub(crate) struct Place {
     pub path: PathBuf,
     /// The conversation that OpenHands names in the path, as hex without dashes.
     pub conversation: Option<String>,
+    /// The administrative folder that says so, of a worktree of a configured repository.
+    pub admin: Option<PathBuf>,
 }
 
 impl Place {
@@ -32,18 +34,21 @@ impl Place {
             yard: root.to_owned(),
             path: root.join(uuid).join(repository),
             conversation: uuid_hex(uuid),
+            admin: None,
         }
     }
 
     /// Something directly in the root, which is no worktree of the layout.
     pub(crate) fn stray(root: &Path, name: &OsStr) -> Self {
-        Self { key: name.as_bytes().to_vec(), yard: root.to_owned(), path: root.join(name), conversation: None }
+        let (key, path) = (name.as_bytes().to_vec(), root.join(name));
+        Self { key, yard: root.to_owned(), path, conversation: None, admin: None }
     }
 
-    /// A linked worktree of a configured repository.
-    pub(crate) fn of_repository(name: &str, admin_name: &OsStr, path: PathBuf) -> Self {
+    /// A linked worktree of a configured repository, as its administrative folder says.
+    pub(crate) fn of_repository(name: &str, admin: PathBuf, path: PathBuf) -> Self {
         let yard = path.parent().unwrap_or(&path).to_owned();
-        Self { key: join(name.as_bytes(), admin_name.as_bytes()), yard, path, conversation: None }
+        let key = join(name.as_bytes(), admin.file_name().unwrap_or_default().as_bytes());
+        Self { key, yard, path, conversation: None, admin: Some(admin) }
     }
 
     /// The runtime's id. Fails on one longer than an id can be.

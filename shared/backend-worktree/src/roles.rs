@@ -20,7 +20,7 @@ use lifecycle::{RuntimeId, Tier, Time, policy::WorkspaceRule, snapshot::Disk};
 use percent_encoding::{NON_ALPHANUMERIC, percent_decode_str, percent_encode};
 
 use crate::{
-    act::{Ended, tidy_once},
+    act::Ended,
     blocking,
     conversations::{Conversations, Signs},
     fault,
@@ -29,8 +29,9 @@ use crate::{
     layout::{self, Found},
     look::{Looked, Worktree, look},
     options::Options,
+    place::split,
     save,
-    trash::{self, Note, Yard},
+    trash::{self, Halt, Note, Yard},
     yards,
 };
 
@@ -43,6 +44,8 @@ pub(crate) struct Worktrees {
     pub turn: Arc<tokio::sync::Mutex<()>>,
     /// The trashes that were tidied since this process began.
     pub tidied: Arc<Mutex<HashSet<PathBuf>>>,
+    /// Set when all of them were, and the saves.
+    pub tidied_all: Arc<tokio::sync::OnceCell<()>>,
 }
 
 impl Worktrees {
@@ -52,6 +55,7 @@ impl Worktrees {
             options: Arc::new(options),
             turn: Arc::default(),
             tidied: Arc::default(),
+            tidied_all: Arc::default(),
         }
     }
 
@@ -80,7 +84,11 @@ impl Worktrees {
         let after = from.after.as_deref();
         let mut page = Page { seen: Vec::new(), unreadable: Vec::new(), next: None };
         let found = match from.section.checked_sub(1) {
-            None => self.root_section(after)?,
+            // A root that is missing hides no repository: what can be listed is, and the listing is partial.
+            None => match self.root_section(after) {
+                Err(error) if !self.options.repositories.is_empty() => unreadable(error),
+                found => found?,
+            },
             Some(index) => match self.options.repositories.get(index) {
                 None => Found::default(),
                 Some(repository) => layout::repository_page(repository, self.root(), after).unwrap_or_else(unreadable),
@@ -116,7 +124,7 @@ impl Worktrees {
             tell(&place, looked);
         }
         for (place, what) in found.strays {
-            tell(&place, Ok(Looked::Other(what.to_owned())));
+            tell(&place, Ok(Looked::Other(what.into_owned())));
         }
         let next = match found.last {
             Some(last) => Some(Cursor { section, after: Some(last) }),
@@ -126,19 +134,48 @@ impl Worktrees {
         page.next = next.map(|cursor| cursor.token());
     }
 
-    /// Whether a note can be of this backend, and of the place where it lies.
+    /// Whether a note can be of this backend, and lies beside what it describes.
     fn fits(&self, yard: &Yard, note: &Note) -> bool {
-        let of_root = || {
-            let key = note.runtime.provider_id();
-            let place = Path::new(OsStr::from_bytes(&key));
-            note.origin.starts_with(place) && (note.tier != Tier::Runtime || note.origin == place)
+        if *note.runtime.backend() != self.options.name {
+            return false;
+        }
+        let key = note.runtime.provider_id();
+        if self.root() == Some(&yard.path) {
+            return is_of(note, Path::new(OsStr::from_bytes(&key)));
+        }
+        let Some((first, second)) = split(&key) else { return false };
+        let remembered = || yards::remembered(&self.options.saves).contains(&yard.path);
+        let Some(repository) = self.options.repositories.iter().find(|repository| *first == *repository.name) else {
+            // Taken out of the configuration since.
+            return remembered();
         };
-        *note.runtime.backend() == self.options.name && (self.root() != Some(&yard.path) || of_root())
+        let Ok(common) = layout::common_folder(repository) else { return remembered() };
+        match layout::repository_place(repository, &common.join("worktrees"), &second) {
+            Ok(Some(place)) => {
+                let below = place.path.strip_prefix(&yard.path);
+                place.yard == yard.path && below.is_ok_and(|below| is_of(note, below))
+            }
+            // Git has forgotten it since.
+            Ok(None) | Err(_) => remembered(),
+        }
     }
 
-    fn yards(&self) -> Vec<PathBuf> {
-        yards::all(&self.options)
+    /// The trashes that there are. One that was planted beside a repository's worktrees hides no other; the root's is an
+    /// error, which somebody has to look at.
+    pub(crate) fn yards(&self) -> impl Iterator<Item = Result<Yard, Halt>> {
+        yards::all(&self.options).into_iter().filter_map(|path| match Yard::open(&path) {
+            Err(Halt::Refused(why)) if self.root() != Some(&path) => {
+                tracing::warn!("{why}");
+                None
+            }
+            opened => opened.transpose(),
+        })
     }
+}
+
+/// Whether a note is of what stood at `place`, or of something below it.
+fn is_of(note: &Note, place: &Path) -> bool {
+    note.origin.starts_with(place) && (note.tier != Tier::Runtime || note.origin == place)
 }
 
 /// A repository that can't be read makes the listing partial; the others are still shown.
@@ -175,7 +212,7 @@ impl Listable for Worktrees {
         let this = self.clone();
         blocking(move || {
             if first {
-                this.conversations.refresh().map_err(|e| this.conversations_fault(&e))?;
+                this.conversations.refresh(this.options.clock.now()).map_err(|e| this.conversations_fault(&e))?;
             }
             this.page(&cursor)
         })
@@ -183,8 +220,11 @@ impl Listable for Worktrees {
     }
 
     async fn disk(&self) -> Result<Option<Disk>, BackendError> {
-        let first = self.options.repositories.first().map(|repository| repository.path.as_path());
-        let Some(path) = self.root().or(first).map(Path::to_owned) else { return Ok(None) };
+        let repositories = self.options.repositories.iter().map(|repository| repository.path.as_path());
+        let Some(path) = self.root().into_iter().chain(repositories).find(|path| path.exists()) else {
+            return Ok(None);
+        };
+        let path = path.to_owned();
         blocking(move || match rustix::fs::statvfs(&path) {
             Ok(fs) => {
                 let total = fs.f_blocks.saturating_mul(fs.f_frsize);
@@ -247,10 +287,9 @@ impl Recoverable for Worktrees {
         let this = self.clone();
         blocking(move || {
             let mut all = Vec::new();
-            for path in this.yards() {
-                let opened = Yard::open(&path).map_err(Ended::from);
-                let Some(yard) = opened.map_err(Ended::fault)? else { continue };
-                let entries = trash::listed(&yard).map_err(|e| fault::at("list the trash in", &path, &e))?;
+            for yard in this.yards() {
+                let yard = yard.map_err(|halt| Ended::from(halt).fault())?;
+                let entries = trash::listed(&yard).map_err(|e| fault::at("list the trash in", &yard.path, &e))?;
                 let ours = entries.into_iter().filter(|(_, note)| this.fits(&yard, note));
                 all.extend(ours.map(|(entry, note)| trashed(&yard, entry, note, None)));
             }
@@ -297,6 +336,7 @@ impl Recoverable for Worktrees {
     }
 
     async fn forget_saves(&self, before: Time) -> Result<Vec<Arc<str>>, BackendError> {
+        self.tidy_all().await;
         let folder = self.options.saves.clone();
         blocking(move || save::forget(&folder, before).map_err(|e| fault::at("remove old saves in", &folder, &e))).await
     }
@@ -307,18 +347,18 @@ impl Worktrees {
     async fn in_trash_of<T: Send + 'static>(
         &self,
         entry: &str,
-        act: impl Fn(&Yard) -> Result<Option<T>, trash::Halt> + Clone + Send + 'static,
+        act: impl Fn(&Yard) -> Result<Option<T>, Halt> + Clone + Send + 'static,
     ) -> Result<Option<T>, Ended> {
         let (this, entry) = (self.clone(), entry.to_owned());
         let deadline = self.options.clock.now().plus(Duration::from_mins(1));
         self.in_turn(deadline, move || {
-            for path in this.yards() {
-                let Some(yard) = Yard::open(&path)? else { continue };
-                if !yard.has(&entry).map_err(|e| trash::Halt::Fault(fault::at("read the trash in", &path, &e)))? {
+            for yard in this.yards() {
+                let yard = yard?;
+                if !yard.has(&entry).map_err(|e| Halt::Fault(fault::at("read the trash in", &yard.path, &e)))? {
                     continue;
                 }
                 let _lock = yard.lock()?;
-                tidy_once(&this.tidied, &yard)?;
+                this.tidy_once(&yard)?;
                 return act(&yard);
             }
             Ok(None)

@@ -4,7 +4,8 @@
 //! <saves>/<encoded id>/<milliseconds>-<n>/   commits.bundle   tree.tar.zst   README.txt
 //! ```
 //!
-//! Written under a name that ends in `.part`, given its own name when complete and on disk. A save that fails leaves nothing.
+//! Written under a name that ends in `.part`, which is locked as long as its process lives, and given its own name when
+//! complete and on disk. A save that fails leaves nothing; what a killed process left of one is removed by a later one.
 
 mod bundle;
 mod readme;
@@ -12,22 +13,30 @@ mod tree;
 
 use std::{
     fs, io,
-    os::unix::fs::DirBuilderExt,
+    os::{fd::OwnedFd, unix::fs::DirBuilderExt},
     path::{Path, PathBuf},
     sync::Arc,
+    time::Duration,
 };
 
 use backend::Clock;
 use lifecycle::{RuntimeId, Time};
+use rustix::fs::{FlockOperation, flock};
 
 use crate::{
     blocking,
     git::Git,
     inspect::Detail,
+    look::absent,
     options::{Interrupt, Step},
     trash::Halt,
+    walk::open_folder,
 };
 
+/// How a begun save's name ends.
+const BEGUN: &str = ".part";
+/// How old a begun save is before somebody who saves something else removes it.
+const ABANDONED: Duration = Duration::from_hours(1);
 /// The most saves that one runtime can get within one millisecond.
 const MAX_SAME_NAME: u32 = 1_000;
 
@@ -44,17 +53,17 @@ pub(crate) struct Saving<'a> {
 pub(crate) async fn save(saving: &Saving<'_>, id: &RuntimeId, detail: &Detail) -> Result<PathBuf, Halt> {
     saving.interrupt.at(Step::SaveBegin).map_err(Halt::Killed)?;
     let at = saving.clock.now();
-    let (part, whole) = begin(&saving.folder.join(id.encoded()), at).map_err(|e| failed(saving.folder, &e))?;
-    let saved = fill(saving, id, detail, &part, at).await;
+    let begun = begin(&saving.folder.join(id.encoded()), at).map_err(|e| failed(saving.folder, &e))?;
+    let saved = fill(saving, id, detail, &begun.part, at).await;
     let published = match saved {
-        Ok(()) => publish(saving, &part, &whole),
+        Ok(()) => publish(saving, &begun.part, &begun.whole),
         Err(halt) => Err(halt),
     };
     match published {
-        Ok(()) => Ok(whole),
+        Ok(()) => Ok(begun.whole),
         Err(halt @ Halt::Killed(_)) => Err(halt),
         Err(halt) => {
-            let _ = fs::remove_dir_all(&part);
+            let _ = fs::remove_dir_all(&begun.part);
             Err(halt)
         }
     }
@@ -108,23 +117,61 @@ fn made_at(save: &Path) -> Option<Time> {
     millis.parse().ok().map(Time::from_millis)
 }
 
-fn begin(folder: &Path, at: Time) -> io::Result<(PathBuf, PathBuf)> {
+/// Removes the saves in `folder` that were begun long before `now` by processes that are no more.
+pub(crate) fn sweep(folder: &Path, now: Time) -> io::Result<()> {
+    for runtime in folders(folder)? {
+        let mut swept = false;
+        for part in folders(&runtime)? {
+            if begun_at(&part).is_some_and(|at| at.plus(ABANDONED) < now) {
+                swept |= remove_begun(&part)?;
+            }
+        }
+        if swept {
+            let _ = fs::remove_dir(&runtime);
+        }
+    }
+    Ok(())
+}
+
+/// When a save was begun, by the name that [`begin`] gives it until it is whole.
+fn begun_at(part: &Path) -> Option<Time> {
+    made_at(Path::new(part.file_name()?.to_str()?.strip_suffix(BEGUN)?))
+}
+
+/// Removes what is left of a begun save, unless its process still works on it. Says whether it did.
+fn remove_begun(part: &Path) -> io::Result<bool> {
+    let Some(folder) = absent(open_folder(part))? else { return Ok(false) };
+    if flock(&folder, FlockOperation::NonBlockingLockExclusive).is_err() {
+        return Ok(false);
+    }
+    tracing::info!(save = %part.display(), "what a killed process left of a save is removed");
+    fs::remove_dir_all(part).map(|()| true)
+}
+
+/// A save that is being made.
+struct Begun {
+    part: PathBuf,
+    whole: PathBuf,
+    /// Holds the lock that says so, where the filesystem has locks.
+    _lock: OwnedFd,
+}
+
+fn begin(folder: &Path, at: Time) -> io::Result<Begun> {
     fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
     // Left by a process that was killed in mid-save.
-    for entry in fs::read_dir(folder)? {
-        let path = entry?.path();
-        if path.extension().is_some_and(|extension| extension == "part") {
-            fs::remove_dir_all(path)?;
-        }
+    for part in folders(folder)?.iter().filter(|part| begun_at(part).is_some()) {
+        remove_begun(part)?;
     }
     for n in 0..MAX_SAME_NAME {
         let whole = folder.join(format!("{:014}-{n}", at.millis().max(0)));
         let part = whole.with_extension("part");
-        if whole.exists() {
+        if whole.exists() || part.exists() {
             continue;
         }
         fs::DirBuilder::new().mode(0o700).create(&part)?;
-        return Ok((part, whole));
+        let lock = open_folder(&part)?;
+        let _ = flock(&lock, FlockOperation::NonBlockingLockExclusive);
+        return Ok(Begun { part, whole, _lock: lock });
     }
     Err(io::Error::other(format!("{MAX_SAME_NAME} saves have its name already")))
 }
