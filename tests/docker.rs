@@ -14,11 +14,12 @@ use std::{
 use backend::{Backend, BackendError, Bounds, Clock, Deleted, ErrorKind, Outcome, Page, Sighting, Target};
 use backend_docker::{Options, backend, connect};
 use lifecycle::{
-    Activity, BackendName, FileSizes, Incarnation, Loss, Observation, Ownership, State, Time, policy::WorkspaceRule,
+    Activity, BackendName, Busy, FileSizes, Incarnation, Loss, Observation, Ownership, State, Time,
+    policy::WorkspaceRule,
 };
 use serde_json::{Value, json};
 
-mod stub;
+pub(crate) mod stub;
 
 use stub::{Answer, Engine, id, sandbox};
 
@@ -131,6 +132,53 @@ async fn an_answer_that_is_not_the_api_is_an_error_that_does_not_repeat_it() {
         let failed = list(&engine).await.unwrap_err();
         assert_eq!(failed.kind, ErrorKind::Malformed, "{body}");
         assert!(failed.message.contains("/containers/json") && !failed.message.contains("hush"), "{failed}");
+    }
+}
+
+#[tokio::test]
+async fn an_answer_without_end_is_read_up_to_a_limit_that_is_told() {
+    for (call, limit) in [("GET /version", 65_536), ("GET 1/json", 8_388_608)] {
+        let engine = Engine::with([named(1)]);
+        engine.on(call, |_| Some(Answer::Endless(200)));
+        let page = list(&engine).await;
+        let said = match &page {
+            Err(failed) => failed.message.clone(),
+            Ok(page) => page.unreadable.join("; "),
+        };
+        let says = format!(
+            "has more than {limit} bytes, which is more than the Docker Engine API answers; is something else behind that socket?"
+        );
+        assert!(said.ends_with(&says), "{call}: {said}");
+    }
+    let engine = Engine::with([named(1)]);
+    engine.on("GET /containers/json", |_| Some(Answer::Endless(500)));
+    let failed = list(&engine).await.unwrap_err();
+    let says = "the engine answered 500: more than 65536 bytes that are not the Docker Engine API's";
+    assert_eq!(failed, error(ErrorKind::Unreachable, says));
+}
+
+#[tokio::test]
+async fn a_command_in_a_container_vetoes_from_when_it_began_where_the_engine_remembers() {
+    let busy = with(sandbox("running"), &json!({"ExecIDs": ["e1"]}));
+    let began = |text: &str| {
+        let seconds = text.parse::<Time>().unwrap().millis() / 1_000;
+        json!({"Type": "container", "Action": "exec_start: sh -c hush-hush", "time": seconds, "Actor": {"Attributes": {"execID": "e1"}}})
+    };
+    let until = |text: &str| Busy::Until(text.parse().unwrap());
+    for (event, expected) in [
+        (began("2026-11-30T11:00:00Z"), until("2026-11-30T23:00:00Z")),
+        (began("2026-11-29T11:00:00Z"), Busy::No),
+        (json!({"time": 1, "Actor": {"Attributes": {"execID": "another"}}}), until("2026-12-01T00:00:00Z")),
+        (json!({"time": 1, "Actor": null}), until("2026-12-01T00:00:00Z")),
+        (json!("what?"), until("2026-12-01T00:00:00Z")),
+    ] {
+        let engine = Engine::with([busy.clone()]);
+        engine.on("GET /exec/e1/json", |_| Some(Answer::Json(200, json!({"Running": true}))));
+        let answer = event.clone();
+        engine.on("GET /events", move |_| Some(Answer::Json(200, answer.clone())));
+        let page = list(&engine).await.unwrap();
+        assert_eq!(page.seen[0].busy, expected, "{event}");
+        assert_eq!(&*page.seen[0].about, "oh-agent-server-1 (agent:1, a command runs in it)");
     }
 }
 

@@ -29,6 +29,8 @@ pub(crate) enum Answer {
     Text(u16, &'static str),
     /// The head of an answer, and then the connection ends.
     BreaksOff,
+    /// A status, and then bytes for ever.
+    Endless(u16),
     /// Nothing, ever.
     Never,
 }
@@ -142,6 +144,12 @@ async fn answer(State(inner): State<Arc<Inner>>, request: Request) -> Response<B
         Answer::BreaksOff => {
             let parts = [Ok("[{\"Id\": "), Err(std::io::Error::other("broken off"))];
             Response::new(Body::from_stream(stream::iter(parts)))
+        }
+        Answer::Endless(status) => {
+            let more = stream::repeat_with(|| Ok::<_, std::io::Error>([b' '; 16 << 10].to_vec()));
+            let mut response = Response::new(Body::from_stream(more));
+            *response.status_mut() = StatusCode::from_u16(status).unwrap();
+            response
         }
         Answer::Never => std::future::pending().await,
     }

@@ -2,6 +2,14 @@
 
 use std::time::Duration;
 
+use crate::{
+    Docker,
+    engine::ASK,
+    observe::{Status, time},
+    scope::is_openhands,
+    verb::{Found, Look},
+    wire::{Event, Inspected, Keyed, Published},
+};
 use async_trait::async_trait;
 use backend::{
     BackendError, Bounds, Outcome, Probe, Probed, Target,
@@ -9,28 +17,12 @@ use backend::{
 };
 use lifecycle::Time;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
-use serde::Deserialize;
-
-use crate::{
-    Docker,
-    engine::ASK,
-    observe::{Status, time},
-    scope::is_openhands,
-    verb::{Found, Look},
-    wire::{Inspected, Keyed, Published},
-};
 
 /// The port that an agent server listens on when its command line names none.
 const PORT: u16 = 8000;
 
 /// What interrupting may take of a suspend. A server that takes longer is stopped with its work under way.
 pub(crate) const INTERRUPT: Duration = Duration::from_secs(8);
-
-/// One event of the engine.
-#[derive(Deserialize)]
-struct Event {
-    time: i64,
-}
 
 #[async_trait]
 impl Probed for Docker {
@@ -78,15 +70,19 @@ impl Docker {
     /// When it was last unpaused, if the engine still remembers: it keeps its last 256 events, until it restarts.
     /// A server counts the time for which it was frozen as idle.
     async fn last_unpause(&self, found: &Found) -> Option<Time> {
-        let filters = serde_json::json!({"container": [found.raw.id], "event": ["unpause"]}).to_string();
-        let started = time(&found.raw.state.started_at)?.millis() / 1_000;
+        self.events(&found.raw, "unpause").await?.iter().map(Event::at).max()
+    }
+
+    /// The events of a kind in this run of a container, of those that the engine still remembers.
+    pub(crate) async fn events(&self, raw: &Inspected, kind: &str) -> Option<Vec<Event>> {
+        let filters = serde_json::json!({"container": [raw.id], "event": [kind]}).to_string();
+        let started = time(&raw.state.started_at)?.millis() / 1_000;
         let until = self.now().millis() / 1_000;
         let path = format!(
             "/events?since={started}&until={until}&filters={}",
             utf8_percent_encode(&filters, NON_ALPHANUMERIC)
         );
-        let events: Vec<Event> = self.engine.lines(&path, ASK).await.ok()?;
-        events.into_iter().map(|event| Time::from_millis(event.time.saturating_mul(1_000))).max()
+        self.engine.lines(&path, ASK).await.ok()
     }
 
     /// Interrupts what runs inside, so that the stop need not wait for a tool, or kill it. Best effort: a server

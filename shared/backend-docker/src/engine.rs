@@ -11,8 +11,12 @@ use crate::version::{self, Version};
 /// How long a question that changes nothing may take.
 pub(crate) const ASK: Duration = Duration::from_secs(30);
 
-/// The most that an answer may hold: a listing of 10⁵ containers has about 200 MB.
-const MAX_ANSWER: usize = 512 << 20;
+/// The most bytes that an engine's word on itself, on an act or on a failure may have: each is a page at most.
+const MAX_WORD: usize = 64 << 10;
+/// The most that the answer about one thing may have: an inspect has some 10 kB, and as many events as an engine keeps 200 kB.
+const MAX_ANSWER: usize = 8 << 20;
+/// The most that a listing may have: one of 10⁵ containers has about 200 MB.
+const MAX_LISTING: usize = 256 << 20;
 /// The most of an engine's own words that is passed on to people, in characters.
 const MAX_MESSAGE: usize = 300;
 
@@ -73,6 +77,22 @@ impl From<Failure> for BackendError {
     }
 }
 
+/// One request, and what may come of it.
+struct Call<'a> {
+    method: Method,
+    path: &'a str,
+    body: Option<String>,
+    /// The most bytes that the answer may have.
+    limit: usize,
+    within: Duration,
+}
+
+impl<'a> Call<'a> {
+    fn get(path: &'a str, limit: usize, within: Duration) -> Self {
+        Self { method: Method::GET, path, body: None, limit, within }
+    }
+}
+
 #[derive(Deserialize)]
 struct ErrorBody {
     message: String,
@@ -98,32 +118,39 @@ impl Engine {
         &self.socket
     }
 
-    /// Reads `path` as `T`.
+    /// Reads `path`, which tells of one thing, as `T`.
     pub(crate) async fn get<T: DeserializeOwned>(&self, path: &str, within: Duration) -> Result<T, Failure> {
-        let (_, body) = self.call(Method::GET, path, None, within).await?;
+        let (_, body) = self.call(&Call::get(path, MAX_ANSWER, within)).await?;
+        self.read(path, &body)
+    }
+
+    /// Reads `path`, which lists all that there is, as `T`.
+    pub(crate) async fn list<T: DeserializeOwned>(&self, path: &str, within: Duration) -> Result<T, Failure> {
+        let (_, body) = self.call(&Call::get(path, MAX_LISTING, within)).await?;
         self.read(path, &body)
     }
 
     /// Reads `path` as one `T` a line.
     pub(crate) async fn lines<T: DeserializeOwned>(&self, path: &str, within: Duration) -> Result<Vec<T>, Failure> {
-        let (_, body) = self.call(Method::GET, path, None, within).await?;
+        let (_, body) = self.call(&Call::get(path, MAX_ANSWER, within)).await?;
         let lines = body.split(|byte| *byte == b'\n').filter(|line| !line.trim_ascii().is_empty());
         lines.map(|line| self.read(path, line)).collect()
     }
 
     /// Posts to `path`. The status tells done (2xx) from done before (304).
     pub(crate) async fn post(&self, path: &str, body: Option<String>, within: Duration) -> Result<StatusCode, Failure> {
-        Ok(self.call(Method::POST, path, body, within).await?.0)
+        Ok(self.call(&Call { method: Method::POST, path, body, limit: MAX_WORD, within }).await?.0)
     }
 
     /// Deletes `path`.
     pub(crate) async fn delete(&self, path: &str, within: Duration) -> Result<(), Failure> {
-        self.call(Method::DELETE, path, None, within).await.map(|_| ())
+        let call = Call { method: Method::DELETE, path, body: None, limit: MAX_WORD, within };
+        self.call(&call).await.map(|_| ())
     }
 
     /// Agrees with the engine on a version of the API, anew: it may have been updated meanwhile.
     pub(crate) async fn negotiate(&self) -> Result<Version, Failure> {
-        let (_, body) = self.send(Method::GET, "/version", None, ASK).await?;
+        let (_, body) = self.send("/version", &Call::get("/version", MAX_WORD, ASK)).await?;
         let version = version::agree(&self.read("/version", &body)?)
             .map_err(|why| Failure::Unreadable(format!("engine at `{}`: {why}", self.socket)))?;
         if let Ok(mut known) = self.version.lock() {
@@ -132,45 +159,45 @@ impl Engine {
         Ok(version)
     }
 
-    async fn call(
-        &self,
-        method: Method,
-        path: &str,
-        body: Option<String>,
-        within: Duration,
-    ) -> Result<(StatusCode, Vec<u8>), Failure> {
+    async fn call(&self, call: &Call<'_>) -> Result<(StatusCode, Vec<u8>), Failure> {
         let known = self.version.lock().ok().and_then(|known| *known);
         let version = match known {
             Some(version) => version,
             None => self.negotiate().await?,
         };
-        self.send(method, &format!("/v{version}{path}"), body, within).await
+        self.send(&format!("/v{version}{}", call.path), call).await
     }
 
-    async fn send(
-        &self,
-        method: Method,
-        path: &str,
-        body: Option<String>,
-        within: Duration,
-    ) -> Result<(StatusCode, Vec<u8>), Failure> {
-        let mut request = self.client.request(method, format!("http://localhost{path}")).timeout(within);
-        if let Some(body) = body {
-            request = request.header(CONTENT_TYPE, "application/json").body(body);
+    async fn send(&self, path: &str, call: &Call<'_>) -> Result<(StatusCode, Vec<u8>), Failure> {
+        let within = call.within;
+        let mut request = self.client.request(call.method.clone(), format!("http://localhost{path}")).timeout(within);
+        if let Some(body) = &call.body {
+            request = request.header(CONTENT_TYPE, "application/json").body(body.clone());
         }
         let mut answer = request.send().await.map_err(|error| self.unanswered(&error, within))?;
         let status = answer.status();
+        let good = status.is_success() || status == StatusCode::NOT_MODIFIED;
+        let limit = if good { call.limit } else { MAX_WORD };
         let mut bytes = Vec::new();
         while let Some(chunk) = answer.chunk().await.map_err(|error| self.unanswered(&error, within))? {
-            if bytes.len() + chunk.len() > MAX_ANSWER {
-                return Err(Failure::Unreadable(format!("{} has more than {MAX_ANSWER} bytes", self.place(path))));
+            if bytes.len() + chunk.len() > limit {
+                return Err(self.too_long(path, status, limit));
             }
             bytes.extend_from_slice(&chunk);
         }
+        if good { Ok((status, bytes)) } else { Err(Failure::Said { status, message: message(&bytes) }) }
+    }
+
+    /// An answer of which no more is read. That of a failure still tells that it failed.
+    fn too_long(&self, path: &str, status: StatusCode, limit: usize) -> Failure {
         if status.is_success() || status == StatusCode::NOT_MODIFIED {
-            return Ok((status, bytes));
+            let place = self.place(path);
+            return Failure::Unreadable(format!(
+                "{place} has more than {limit} bytes, which is more than the Docker Engine API answers; is something else \
+                 behind that socket?"
+            ));
         }
-        Err(Failure::Said { status, message: message(&bytes) })
+        Failure::Said { status, message: format!("more than {limit} bytes that are not the Docker Engine API's") }
     }
 
     fn read<T: DeserializeOwned>(&self, path: &str, body: &[u8]) -> Result<T, Failure> {

@@ -10,7 +10,8 @@
 //! before it acts, and acts only on a container of the scope, in the run and the state that were looked at.
 //! A delete never forces, so that a container which somebody started meanwhile is refused by the engine
 //! itself: its one compare-and-set. Named volumes and bind mounts stay, and are reported. A suspend never
-//! begins what can't end before its deadline. What the engine does not answer is unknown, not done.
+//! begins what can't end before its deadline. What the engine does not answer is unknown, not done; what it
+//! answers is read up to a limit.
 //! A container's environment is read for one key, at the moment that needs it, and never kept or logged.
 //!
 //! **Must never know**: policy, records, claims, or why it is asked.

@@ -35,7 +35,7 @@ impl Listable for Docker {
         if page.is_none() {
             self.engine.negotiate().await?;
         }
-        let rows: Vec<Row> = self.engine.get("/containers/json?all=true", ASK).await?;
+        let rows: Vec<Row> = self.engine.list("/containers/json?all=true", ASK).await?;
         let (mut summaries, mut unreadable) = (Vec::new(), Vec::new());
         for row in rows {
             match row {
@@ -68,7 +68,7 @@ impl Listable for Docker {
 impl Inspectable for Docker {
     async fn inspect(&self, id: &RuntimeId) -> Result<Sighting, BackendError> {
         let Some(mut raw) = self.look(id, Look::Measured, ASK).await? else { return Ok(Sighting::NotThere) };
-        self.keep_running_execs(&mut raw).await?;
+        self.running_execs(&mut raw).await?;
         match raw.observation(&self.options, self.now()) {
             Ok(observation) => Ok(Sighting::Seen(Box::new(observation))),
             Err(why) => Err(Failure::Unreadable(why).into()),
@@ -97,7 +97,7 @@ impl Docker {
 
     async fn inspected(&self, container: &str) -> Result<Inspected, Failure> {
         let mut raw: Inspected = self.engine.get(&format!("/containers/{container}/json"), ASK).await?;
-        self.keep_running_execs(&mut raw).await?;
+        self.running_execs(&mut raw).await?;
         Ok(raw.unmeasured())
     }
 }

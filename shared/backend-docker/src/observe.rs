@@ -105,15 +105,16 @@ impl Inspected {
 
     /// Until when a command that somebody runs in it vetoes idleness.
     ///
-    /// The engine does not tell since when a command runs, so the veto is bounded by the one clock that it
-    /// keeps: [`MAX_BUSY`] from the start of the container. After that an exec that somebody left open counts
-    /// for nothing, and the container's activity is unknown, which is still never idle.
+    /// [`MAX_BUSY`] from when it began: after that an exec that somebody left open counts for nothing, and the
+    /// container's activity is unknown, which is still never idle. An engine remembers its last few events only;
+    /// where it has forgotten this one (or never knew, as podman), the command may have begun just now, so that it vetoes
+    /// for as long as it runs. Never counted is the start of the container, which says nothing of the command.
     fn busy(&self, status: Status, now: Time) -> Busy {
-        let until = time(&self.state.started_at).map(|started| started.plus(MAX_BUSY));
-        match until {
-            Some(until) if status == Status::Running && !self.execs.is_empty() && until > now => Busy::Until(until),
-            _ => Busy::No,
+        if status != Status::Running || self.execs.is_empty() {
+            return Busy::No;
         }
+        let until = self.execs_begun.map_or(now, |begun| begun.min(now)).plus(MAX_BUSY);
+        if until > now { Busy::Until(until) } else { Busy::No }
     }
 
     fn cannot(&self, status: Status) -> Vec<Cannot> {
@@ -128,7 +129,8 @@ impl Inspected {
         let (name, image) = (self.bare_name(), &self.config.image);
         let rm = if self.stop_deletes() { ", --rm" } else { "" };
         let restart = if self.comes_back() { ", restart=always" } else { "" };
-        format!("{name} ({image}{rm}{restart})")
+        let execs = if self.execs.is_empty() { "" } else { ", a command runs in it" };
+        format!("{name} ({image}{rm}{restart}{execs})")
     }
 
     /// What Furlough knows of it at `now`. An error says, for people, what can't be read.

@@ -164,15 +164,28 @@ fn a_start_changes_the_incarnation_and_a_stop_does_not() {
 }
 
 #[test]
-fn a_command_that_somebody_runs_vetoes_until_12_hours_after_the_start() {
+fn a_command_that_somebody_runs_vetoes_for_12_hours_from_when_it_began() {
     let exec = json!({"ExecIDs": ["e1"]});
+    let begun = |begun: Option<&str>, now: &str| {
+        let raw = Inspected { execs_begun: begun.map(at), ..inspected("running", exec.clone()) };
+        raw.observation(&options(), at(now)).unwrap()
+    };
+    let about: Arc<str> = "oh-agent-server-1 (agent:1, a command runs in it)".into();
+    let late = "2026-12-03T12:00:00Z";
+    let expected = |busy| Observation { busy, about: about.clone(), ..running() };
     assert_eq!(
-        observe("running", exec.clone()),
-        Observation { busy: Busy::Until(at("2026-11-30T22:00:01.5Z")), ..running() }
+        begun(Some("2026-12-03T11:00:00Z"), late),
+        expected(Busy::Until(at("2026-12-03T23:00:00Z"))),
+        "the container started three days ago"
     );
-    assert_eq!(observe("paused", exec.clone()).busy, Busy::No, "nothing runs in a frozen one");
-    let late = inspected("running", exec).observation(&options(), at("2026-11-30T22:00:02Z")).unwrap();
-    assert_eq!(late, running(), "an exec left open keeps a container no longer than that");
+    assert_eq!(begun(Some("2026-12-03T00:00:00Z"), late), expected(Busy::No), "left open for longer");
+    assert_eq!(begun(None, late), expected(Busy::Until(at("2026-12-04T00:00:00Z"))), "nobody knows since when");
+    assert_eq!(
+        begun(Some("2026-12-09T00:00:00Z"), late).busy,
+        Busy::Until(at("2026-12-04T00:00:00Z")),
+        "a clock ahead"
+    );
+    assert_eq!(observe("paused", exec).busy, Busy::No, "nothing runs in a frozen one");
 }
 
 #[test]
@@ -288,5 +301,9 @@ proptest! {
         let _ = serde_json::from_slice::<Inspected>(&bytes);
         let _ = serde_json::from_slice::<Vec<crate::wire::Row>>(&bytes);
         let _ = serde_json::from_slice::<crate::wire::Keyed>(&bytes);
+        let _ = serde_json::from_slice::<crate::wire::Exec>(&bytes);
+        if let Ok(event) = serde_json::from_slice::<crate::wire::Event>(&bytes) {
+            let _ = (event.at(), event.exec());
+        }
     }
 }

@@ -9,7 +9,7 @@ use crate::{
     Docker,
     engine::{ASK, Failure},
     observe::{Status, is_full_id},
-    wire::{Exec, Inspected},
+    wire::{Event, Exec, Inspected},
 };
 
 /// How long measuring a container's disk may take before it is left unmeasured: the engine walks its layer.
@@ -111,8 +111,18 @@ impl Docker {
         }
     }
 
-    /// Leaves only the commands that run: podman also shows those that have ended.
-    pub(crate) async fn keep_running_execs(&self, raw: &mut Inspected) -> Result<(), Failure> {
+    /// Leaves only the commands that run, and finds out since when.
+    pub(crate) async fn running_execs(&self, raw: &mut Inspected) -> Result<(), Failure> {
+        self.keep_running_execs(raw).await?;
+        if !raw.execs.is_empty() {
+            let begun = self.events(raw, "exec_start").await.unwrap_or_default();
+            raw.execs_begun = newest_of_all(&raw.execs, &begun);
+        }
+        Ok(())
+    }
+
+    /// Podman also shows those that have ended.
+    async fn keep_running_execs(&self, raw: &mut Inspected) -> Result<(), Failure> {
         let mut asked = 0;
         while let Some(exec) = raw.execs.last().filter(|_| asked < MAX_EXECS) {
             asked += 1;
@@ -168,5 +178,31 @@ impl Docker {
             ));
         }
         Ok(left)
+    }
+}
+
+/// When the last of these commands began; `None`: of one of them nobody knows any more.
+fn newest_of_all(execs: &[String], begun: &[Event]) -> Option<Time> {
+    let of = |exec: &String| begun.iter().filter(|event| event.exec() == Some(exec)).map(Event::at).max();
+    let times: Option<Vec<_>> = execs.iter().map(of).collect();
+    times?.into_iter().max()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn event(exec: &str, seconds: i64) -> Event {
+        let body = serde_json::json!({"time": seconds, "Actor": {"Attributes": {"execID": exec}}});
+        serde_json::from_value(body).unwrap()
+    }
+
+    #[test]
+    fn commands_began_when_the_last_of_them_did_if_that_is_known_of_each() {
+        let execs = ["a".to_owned(), "b".to_owned()];
+        let (first, second) = (event("a", 100), event("b", 300));
+        assert_eq!(newest_of_all(&execs, &[first.clone(), event("c", 900), second]), Some(Time::from_millis(300_000)));
+        assert_eq!(newest_of_all(&execs, std::slice::from_ref(&first)), None);
+        assert_eq!(newest_of_all(&execs[..1], &[first, event("a", 50)]), Some(Time::from_millis(100_000)));
     }
 }

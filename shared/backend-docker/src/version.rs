@@ -53,6 +53,8 @@ pub(crate) fn agree(said: &Said) -> Result<Version, String> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::{collection, prelude::*};
+
     use super::*;
 
     fn with(newest: &str, oldest: Option<&str>) -> Result<String, String> {
@@ -79,5 +81,32 @@ mod tests {
             Err("it speaks the API from 1.60, and furlough up to 1.51: update furlough".to_owned())
         );
         assert_eq!(with("<html>", None), Err("its API version is not a number like `1.41`".to_owned()));
+    }
+
+    proptest! {
+        /// Whatever an engine says of itself, what is spoken is a version that this crate was written for, or nothing.
+        #[test]
+        fn any_words_of_an_engine_are_a_version_of_ours_or_a_reason(newest in version(), oldest in proptest::option::of(version())) {
+            match agree(&Said { newest: newest.clone(), oldest }) {
+                Ok(agreed) => prop_assert!(agreed >= OLDEST && agreed <= NEWEST && agreed <= newest.parse().unwrap()),
+                Err(why) => prop_assert!(!why.is_empty() && why.len() < 200, "{}", why),
+            }
+        }
+
+        #[test]
+        fn any_bytes_are_what_an_engine_says_or_a_fault(bytes in collection::vec(any::<u8>(), 0..100)) {
+            if let Ok(said) = serde_json::from_slice::<Said>(&bytes) {
+                let _ = agree(&said);
+            }
+        }
+    }
+
+    /// A version, or something like one.
+    fn version() -> impl Strategy<Value = String> {
+        prop_oneof![
+            (0u16..3, 0u16..70).prop_map(|(major, minor)| format!("{major}.{minor}")),
+            "[0-9.v+-]{0,8}",
+            ".{0,8}",
+        ]
     }
 }

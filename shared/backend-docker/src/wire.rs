@@ -5,6 +5,7 @@
 
 use std::{collections::BTreeMap, fmt};
 
+use lifecycle::Time;
 use serde::{Deserialize, Deserializer};
 
 /// One row of a listing.
@@ -46,6 +47,9 @@ pub(crate) struct Inspected {
     pub(crate) mounts: Vec<Mount>,
     #[serde(default, deserialize_with = "or_default", rename = "ExecIDs")]
     pub(crate) execs: Vec<String>,
+    /// When the last of `execs` began, where the engine still knows; not a field of the answer.
+    #[serde(skip)]
+    pub(crate) execs_begun: Option<Time>,
     #[serde(default)]
     pub(crate) size_rw: Option<i64>,
     #[serde(default)]
@@ -130,6 +134,39 @@ pub(crate) struct Published {
 pub(crate) struct Exec {
     #[serde(default, deserialize_with = "or_default")]
     pub(crate) running: bool,
+}
+
+/// One event of the engine. What was run is in it too, and is not read: it can hold secrets.
+#[derive(Debug, Clone, Deserialize)]
+pub(crate) struct Event {
+    time: i64,
+    #[serde(default, deserialize_with = "or_default", rename = "Actor")]
+    actor: Actor,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Actor {
+    #[serde(default, deserialize_with = "or_default")]
+    attributes: Attributes,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+struct Attributes {
+    #[serde(default, rename = "execID")]
+    exec: Option<String>,
+}
+
+impl Event {
+    /// When it was, in whole seconds.
+    pub(crate) fn at(&self) -> Time {
+        Time::from_millis(self.time.saturating_mul(1_000))
+    }
+
+    /// The command that it is about, by its id.
+    pub(crate) fn exec(&self) -> Option<&String> {
+        self.actor.attributes.exec.as_ref()
+    }
 }
 
 /// A container's session key, read when it is needed and dropped after the call.
