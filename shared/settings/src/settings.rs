@@ -72,6 +72,13 @@ pub enum Kind {
 }
 
 impl Kind {
+    /// Whether its provider can suspend, archive or delete by timers of its own.
+    pub const fn has_timers(&self) -> bool {
+        match self {
+            Self::Worktree(_) | Self::Docker(_) => false,
+        }
+    }
+
     /// The word of the configuration.
     pub const fn as_str(&self) -> &'static str {
         match self {

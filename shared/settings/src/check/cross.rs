@@ -16,6 +16,7 @@ pub(super) fn check(policy: &Policy, rules: &[Rule], backends: &[Checked], log: 
     }
     emptiness(rules, &names, log);
     unreachable(rules, &names, log);
+    without_timers(rules, backends, log);
     budgets(policy, rules, log);
 }
 
@@ -64,6 +65,19 @@ fn covers(earlier: &Match, later: &Match, names: &[&BackendName]) -> bool {
         later.labels.get(key).is_some_and(|narrower| pattern == narrower || pattern.as_str() == "*")
     });
     backends && labels
+}
+
+/// `native` is about a provider's own timers, and what runs on this machine has none.
+fn without_timers(rules: &[Rule], backends: &[Checked], log: &mut Log<'_>) {
+    for rule in rules {
+        let mut its = backends.iter().filter(|one| rule.rules.matches.backend(&one.settings.name)).peekable();
+        if let Some(native) = rule.native.as_ref().filter(|_| its.peek().is_some())
+            && its.all(|one| !one.settings.kind.has_timers())
+        {
+            let problem = "no backend that this policy matches has timers of its own: `native` has no effect";
+            log.warn(&native.path, &native.span, Problem::new(problem));
+        }
+    }
 }
 
 /// A rule without its budget does nothing, which is safe and may surprise.

@@ -20,6 +20,8 @@ pub(super) struct Rule {
     /// The patterns of `match.backend`.
     pub(super) patterns: Vec<At<Pattern>>,
     pub(super) notice: Option<At<()>>,
+    /// Where `native` stands, if it asks for anything.
+    pub(super) native: Option<At<()>>,
 }
 
 pub(super) fn all(tables: Option<At<List<PolicyTable>>>, log: &mut Log<'_>) -> Vec<Rule> {
@@ -42,6 +44,7 @@ fn rule(At { value: table, span, path }: At<PolicyTable>, log: &mut Log<'_>) -> 
     let retention = table.retention.map(|table| table.value).unwrap_or_default();
     let files = table.files.map(|table| table.value).unwrap_or_default();
     let notice = table.notice.and_then(|table| table.value.before_delete);
+    let native = table.native.as_ref().filter(|word| word.value.0 != NativeMode::Off).map(place);
     let windows = table.windows.into_iter().flat_map(|list| list.value);
     let rules = Rules {
         name: name.value.0.as_str().into(),
@@ -70,7 +73,7 @@ fn rule(At { value: table, span, path }: At<PolicyTable>, log: &mut Log<'_>) -> 
         }
         place(&at)
     });
-    Rule { rules, name: place(&name), patterns, notice }
+    Rule { rules, name: place(&name), patterns, notice, native }
 }
 
 fn place<T>(at: &At<T>) -> At<()> {

@@ -217,6 +217,18 @@ fn a_policy_that_is_never_reached_is_told() {
 }
 
 #[test]
+fn timers_that_no_backend_has_are_told() {
+    let native = |line: &str| warned(&format!("{TREES}[[policy]]\nname = \"a\"\n{line}\n"));
+    for mode in ["prefer", "backstop"] {
+        let warnings = native(&format!("native = {mode:?}"));
+        assert!(warnings.iter().any(|warning| warning.contains("`native` has no effect")), "{warnings:?}");
+    }
+    assert_eq!(native("native = \"off\""), [""; 0]);
+    let elsewhere = native("match.backend = [\"other\"]\nnative = \"prefer\"");
+    assert!(!elsewhere.iter().any(|warning| warning.contains("`native`")), "it matches none: {elsewhere:?}");
+}
+
+#[test]
 fn what_names_no_backend_is_told_with_the_nearest() {
     let text = format!("{TREES}[[policy]]\nname = \"a\"\nmatch.backend = [\"tres\", \"tr*\"]\n");
     let warnings = parse(&text, "f").unwrap().warnings;

@@ -57,7 +57,7 @@ const ROWS: &[Row] = &[
     ("policy.files.dependencies",    |s| maybe(s.policy.rules[0].files.dependencies), "3d",         "never",     "never!",   "refused"),
     ("policy.disk.budget",           |s| share(s.policy.rules[0].disk_budget),       "80%",         "never",     "never!",   "refused"),
     ("policy.workspace",             |s| debug(s.policy.rules[0].workspace),         "save",        "save",      "refused",  "refused"),
-    ("policy.native",                |s| debug(s.policy.rules[0].native),            "prefer",      "off",       "refused",  "refused"),
+    ("policy.native",                |s| debug(s.policy.rules[0].native),            "off",         "off",       "refused",  "refused"),
     ("policy.overrides.label",       |s| debug(s.policy.rules[0].overrides.is_some()), "true",      "refused",   "refused",  "refused"),
     ("policy.overrides.min",         |s| debug(s.policy.rules[0].overrides.is_some()), "true",      "refused",   "refused",  "refused"),
     ("policy.overrides.max",         |s| debug(s.policy.rules[0].overrides.is_some()), "true",      "refused",   "refused",  "refused"),
