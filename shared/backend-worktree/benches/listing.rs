@@ -25,7 +25,7 @@ const NOW: Time = Time::from_millis(4_102_444_800_000);
 
 fn main() -> ExitCode {
     let folder = tempfile::tempdir().unwrap();
-    let (_, making) = timed(|| make(folder.path()));
+    let ((), making) = timed(|| make(folder.path()));
     println!("{WORKTREES} worktrees and conversations made in {:.1} s", making.passed.as_secs_f64());
     let name = BackendName::new("worktrees").unwrap();
     let at = |name: &str| folder.path().join(name);
@@ -100,7 +100,8 @@ fn timed<T>(work: impl FnOnce() -> T) -> (T, Spent) {
     static START: LazyLock<Instant> = LazyLock::new(Instant::now);
     let (began, processor) = (START.elapsed(), processor());
     let done = work();
-    (done, Spent { passed: START.elapsed() - began, processor: self::processor() - processor })
+    let passed = START.elapsed().saturating_sub(began);
+    (done, Spent { passed, processor: self::processor().saturating_sub(processor) })
 }
 
 /// What this process spent on processors, by all of its threads: fields 14 and 15 of `/proc/self/stat`, in hundredths of a second;
