@@ -16,12 +16,30 @@ const EDGES: &[(&str, &[&str])] = &[
     ("embedded", &[]),
     ("backend", &["lifecycle"]),
     ("settings", &["lifecycle"]),
+    ("aws", &["settings"]),
     ("ledger", &["lifecycle", "workspace"]),
     ("backend-docker", &["backend", "lifecycle"]),
     ("backend-worktree", &["backend", "lifecycle"]),
     ("backend-rest", &["backend", "lifecycle"]),
     ("backend-modal", &["backend", "lifecycle"]),
     ("pass", &["backend", "ledger", "lifecycle", "workspace"]),
+    ("heartbeat", &["aws", "ledger", "lifecycle", "settings", "telemetry"]),
+    (
+        "reconcile",
+        &[
+            "aws",
+            "backend",
+            "backend-docker",
+            "backend-modal",
+            "backend-rest",
+            "backend-worktree",
+            "ledger",
+            "lifecycle",
+            "pass",
+            "settings",
+            "telemetry",
+        ],
+    ),
     (
         "furlough",
         &[
@@ -31,6 +49,10 @@ const EDGES: &[(&str, &[&str])] = &[
             "backend-rest",
             "backend-worktree",
             "embedded",
+            // The functions without their Lambdas: `furlough serve` answers with the same router, and both build the
+            // same backends.
+            "heartbeat",
+            "reconcile",
             "ledger",
             "lifecycle",
             "pass",

@@ -119,6 +119,29 @@ async fn a_heartbeat_says_what_it_lost_to() {
 }
 
 #[tokio::test]
+async fn a_delivery_counts_once_however_often_it_comes() {
+    let world = world().await;
+    world.runtime("a").await;
+    let busy = Some(Duration::from_mins(5));
+    let deliver = async |epoch, busy, mark: &str, now| {
+        world.ledger.heartbeat_once(&id("a"), epoch, busy, mark, at(now)).await.unwrap()
+    };
+    assert_eq!(deliver(Some(1), None, "e1", 60).await, Heartbeat::Recorded);
+    assert_eq!(deliver(Some(1), None, "e1", 90).await, Heartbeat::Coalesced);
+    assert_eq!(deliver(Some(1), busy, "e1", 91).await, Heartbeat::Coalesced, "nor does it lengthen a veto");
+    assert_eq!(world.record("a").await.idle_from, at(60));
+    let plain = world.ledger.heartbeat(&id("a"), Some(1), None, at(100)).await.unwrap();
+    assert_eq!(plain, Heartbeat::Recorded, "what has no mark is not held back by one");
+    assert_eq!(deliver(None, None, "e1", 110).await, Heartbeat::Coalesced);
+    assert_eq!(deliver(None, busy, "e2", 120).await, Heartbeat::Recorded);
+    let record = world.record("a").await;
+    assert_eq!((record.idle_from, record.busy_until), (at(120), Some(at(420))));
+    assert_eq!(deliver(None, None, "e3", 120).await, Heartbeat::Coalesced, "in the same moment");
+    assert_eq!(deliver(None, busy, "e3", 121).await, Heartbeat::Recorded);
+    assert_eq!(deliver(Some(2), None, "e4", 130).await, Heartbeat::Superseded { epoch: 1 });
+}
+
+#[tokio::test]
 async fn a_refused_heartbeat_marks_the_runtime_as_wanted_once_per_coalesce() {
     let options = ledger::Options { coalesce: Duration::from_secs(30), ..super::fixture::options() };
     let world = super::fixture::world_with(options).await;

@@ -18,7 +18,7 @@ use serde::{Serialize, de::DeserializeOwned};
 use crate::file::Gate;
 
 /// What comes before the operation's name in the header that names it.
-const TARGET: &str = "DynamoDB_20120810.";
+pub(crate) const TARGET: &str = "DynamoDB_20120810.";
 
 #[derive(Clone)]
 pub(crate) struct Connector {
@@ -55,14 +55,19 @@ impl Connector {
         let Some(body) = request.body().bytes() else {
             return Err(ConnectorError::user("a streamed request body can't be read here".into()));
         };
-        let (status, body) = match self.dispatch(operation, body) {
-            Ok(body) => (200, body),
-            Err(error) => (error.status_code(), self.placed(error).to_json()),
-        };
+        let (status, body) = self.told(operation, body);
         let status = StatusCode::try_from(status).map_err(|error| ConnectorError::other(error.into(), None))?;
         let mut response = HttpResponse::new(status, SdkBody::from(body));
         response.headers_mut().insert("content-type", "application/x-amz-json-1.0");
         Ok(response)
+    }
+
+    /// The status and the body of the answer.
+    pub(crate) fn told(&self, operation: &str, body: &[u8]) -> (u16, String) {
+        match self.dispatch(operation, body) {
+            Ok(body) => (200, body),
+            Err(error) => (error.status_code(), self.placed(error).to_json()),
+        }
     }
 
     fn dispatch(&self, operation: &str, body: &[u8]) -> Result<String, DynoxideError> {

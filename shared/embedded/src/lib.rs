@@ -4,7 +4,7 @@
 //! aws-sdk-dynamodb ──► HttpClient (here) ──► dynoxide-rs ──► SQLite file, or memory
 //! ```
 //!
-//! **Invariants.** No port is open, so no other user of the machine can write. What a caller runs against
+//! **Invariants.** No port is opened here, so no other user of the machine can write. What a caller runs against
 //! this client is what it runs against AWS: same requests, same conditions, same errors. A call runs to its
 //! end on the caller's task, at its first poll: no thread, no timer, no retry, so that a simulation under
 //! paused time is deterministic. Looking ([`open_existing`]) makes nothing and changes nothing.
@@ -92,6 +92,12 @@ impl Embedded {
     /// The HTTP client alone, for a caller that configures the SDK itself.
     pub fn http_client(&self) -> SharedHttpClient {
         SharedHttpClient::new(self.0.clone())
+    }
+
+    /// Answers one request of DynamoDB's API, for a caller that has a port of its own: the value of its `X-Amz-Target`
+    /// header and its body in, a status and a body (`application/x-amz-json-1.0`) out. Who may ask is the caller's care.
+    pub fn answer(&self, target: &str, body: &[u8]) -> (u16, String) {
+        self.0.told(target.strip_prefix(connector::TARGET).unwrap_or(target), body)
     }
 
     /// Removes what its table's TTL attribute says is past, as AWS does by itself within days. Returns how many.

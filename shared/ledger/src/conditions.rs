@@ -116,6 +116,13 @@ pub(crate) const WANT: Row<'static> = Row {
 /// What a sign of activity adds when it says in which registration it was made.
 pub(crate) const SAME_EPOCH: &str = "#epoch = :epoch";
 
+/// What a sign of activity adds that comes with a mark of its own, such as the newest event of a delivery: the same
+/// one again, repeated or late, is none.
+pub(crate) const ONCE: &str = "(attribute_not_exists(#mark) OR #mark <> :mark)";
+
+/// What it writes beside its row.
+pub(crate) const MARKED: &str = ", #mark = :mark";
+
 /// Due again after what was heard since it was armed, without a read and without a policy.
 pub(crate) const REARM: Row<'static> = Row {
     operation: "re-arm",

@@ -118,6 +118,12 @@ impl Ledger {
         Self { client, options: Arc::new(options) }
     }
 
+    /// The same tables through the same client, with other times: those of a newer configuration.
+    #[must_use]
+    pub fn timed(&self, coalesce: Duration, skew: Duration) -> Self {
+        Self { client: self.client.clone(), options: Arc::new(Options { coalesce, skew, ..(*self.options).clone() }) }
+    }
+
     /// How it is used.
     pub fn options(&self) -> &Options {
         &self.options

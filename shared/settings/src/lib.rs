@@ -21,9 +21,12 @@ mod check;
 mod detect;
 mod fault;
 mod file;
+pub mod functions;
+mod kept;
 mod load;
 mod log;
 mod nearest;
+mod origin;
 mod read;
 mod scalar;
 mod secret;
@@ -33,8 +36,10 @@ mod text;
 
 pub use check::parse;
 pub use fault::{Excerpt, Fault, Faults, Severity};
+pub use kept::{Kept, KeptError, Reading};
 pub use load::{MAX_BYTES, SettingsError, load};
 pub use log::MAX_FAULTS;
+pub use origin::{Address, AddressError, FileOrigin, Origin, OriginError, Text};
 pub use secret::{Secret, SecretSource};
 pub use settings::{
     BackendSettings, Docker, Kind, Notify, PassLimits, Rate, Repository, Scope, Settings, Source, Webhook, Worktree,

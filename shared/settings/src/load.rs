@@ -158,7 +158,7 @@ impl Machine {
     }
 }
 
-fn read(path: &Path, named_by: &'static str) -> Result<String, SettingsError> {
+pub(crate) fn read(path: &Path, named_by: &'static str) -> Result<String, SettingsError> {
     let path_buf = || path.to_owned();
     let file = File::open(path).map_err(|source| match source.kind() {
         io::ErrorKind::NotFound => SettingsError::NotFound { path: path_buf(), named_by },

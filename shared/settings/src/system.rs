@@ -6,7 +6,9 @@
 
 use std::{
     collections::hash_map::RandomState,
+    fs::File,
     hash::BuildHasher,
+    io::Read as _,
     path::PathBuf,
     time::{SystemTime, UNIX_EPOCH},
 };
@@ -53,6 +55,10 @@ variables! {
     Home = "HOME": "what `~` is",
     User = "USER": "who holds, releases and pauses, in the history",
     LogName = "LOGNAME": "the same, where USER is not set",
+    Table = "FURLOUGH_TABLE": "the functions' table of records; default: `furlough`",
+    ActionsTable = "FURLOUGH_ACTIONS_TABLE": "the functions' table of what was done; default: `furlough-actions`",
+    Keys = "FURLOUGH_KEYS": "the keys of the heartbeat function's tokens: a secret's ARN, or a file",
+    Reports = "FURLOUGH_REPORTS": "where the reconcile function puts reports: `s3://BUCKET/PREFIX`, or a folder",
 }
 
 /// The time, in whole milliseconds.
@@ -69,6 +75,17 @@ pub fn unique() -> String {
     // The standard library seeds each of them from the system's randomness.
     let half = || RandomState::new().hash_one((std::process::id(), now()));
     format!("{:016x}{:016x}", half(), half())
+}
+
+/// A text that nobody can guess: 64 hexadecimal digits from the system's own source of secrets.
+pub fn random() -> Result<String, SettingsError> {
+    let path = PathBuf::from("/dev/urandom");
+    let (mut one, mut other) = ([0; 16], [0; 16]);
+    let mut fill = |source: &mut File| source.read_exact(&mut one).and_then(|()| source.read_exact(&mut other));
+    match File::open(&path).and_then(|mut source| fill(&mut source)) {
+        Ok(()) => Ok(format!("{:032x}{:032x}", u128::from_ne_bytes(one), u128::from_ne_bytes(other))),
+        Err(source) => Err(SettingsError::Unreadable { path, source }),
+    }
 }
 
 /// The value of `variable`. Empty is not set.
@@ -138,6 +155,12 @@ mod tests {
         let names: BTreeSet<_> = VARIABLES.iter().map(|variable| variable.name()).collect();
         assert_eq!(names.len(), VARIABLES.len());
         assert!(VARIABLES.iter().all(|variable| !variable.meaning().is_empty()));
+    }
+
+    #[test]
+    fn no_two_secrets_are_the_same() {
+        let (one, other) = (random().unwrap(), random().unwrap());
+        assert!(one != other && [&one, &other].iter().all(|text| text.len() == 64));
     }
 
     #[test]

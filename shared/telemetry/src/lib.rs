@@ -1,19 +1,30 @@
 //! What a program says of itself while it works.
 //!
 //! ```text
-//! tracing events of every crate ──► filter ──► lines on stderr (a terminal)
+//! tracing events of every crate ──► filter ──┬► lines on stderr (a terminal)
+//!                                            └► JSON, a line each, on stderr (a function)
+//! metrics ──► CloudWatch's embedded format ──► stdout (a function)
 //! ```
 //!
-//! **Invariants.** Logs go to stderr, never to stdout, which is for answers. The filter, the verbosity
+//! **Invariants.** Logs go to stderr, never to stdout, which is for answers and metrics. The filter, the verbosity
 //! and the colours are arguments: nothing here reads the environment.
 //!
 //! **Must never know**: anything of ours. It depends on none of our crates.
+
+pub mod metrics;
 
 use std::io;
 
 use tracing_subscriber::{
     EnvFilter, Layer, filter::ParseError, fmt, layer::SubscriberExt, registry::LookupSpan, util::SubscriberInitExt,
 };
+
+/// The SDK speaks at every repeated request of a connection that it could not mark. The embedded store has none.
+macro_rules! quieted {
+    () => {
+        "aws_smithy_runtime::client::http::connection_poisoning=off"
+    };
+}
 
 /// How much is said where no filter is given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -42,9 +53,9 @@ impl Verbosity {
     const fn directives(self) -> &'static str {
         match self {
             Self::Quiet => "error",
-            Self::Normal => "warn",
-            Self::Verbose => "warn,furlough=info,pass=info,ledger=info,backend=info",
-            Self::Debug => "info,furlough=debug,pass=debug,ledger=debug,backend=debug",
+            Self::Normal => concat!("warn,", quieted!()),
+            Self::Verbose => concat!("warn,furlough=info,pass=info,ledger=info,backend=info,", quieted!()),
+            Self::Debug => "info,furlough=debug,heartbeat=debug,reconcile=debug,pass=debug,ledger=debug,backend=debug",
         }
     }
 }
@@ -69,6 +80,12 @@ pub enum TelemetryError {
         /// What is wrong in it.
         source: ParseError,
     },
+    /// A word that is no level would name a target that nobody has, and silence everything.
+    #[error("`{word}` is no log level; a log filter looks like `warn`, `info` or `pass=debug,warn`")]
+    Level {
+        /// The word.
+        word: String,
+    },
     /// This process logs already.
     #[error("logging was set up twice")]
     Twice(#[source] tracing_subscriber::util::TryInitError),
@@ -78,6 +95,20 @@ pub enum TelemetryError {
 pub fn terminal(verbosity: Verbosity, filter: Option<&str>, colours: Colours) -> Result<(), TelemetryError> {
     let layer = lines(io::stderr, verbosity, filter, colours)?;
     tracing_subscriber::registry().with(layer).try_init().map_err(TelemetryError::Twice)
+}
+
+/// Sets up logs for a function: a line of JSON each, on stderr, for the rest of this process. `filter` (FURLOUGH_LOG);
+/// without one, a line a pass and a line an act.
+pub fn function(filter: Option<&str>) -> Result<(), TelemetryError> {
+    let filter = filtered(Verbosity::Verbose, filter)?;
+    let layer = fmt::layer().json().flatten_event(true).with_current_span(false).with_span_list(false);
+    let layer = layer.with_writer(io::stderr).with_filter(filter);
+    tracing_subscriber::registry().with(layer).try_init().map_err(TelemetryError::Twice)
+}
+
+fn filtered(verbosity: Verbosity, filter: Option<&str>) -> Result<EnvFilter, TelemetryError> {
+    EnvFilter::try_new(filter.unwrap_or(verbosity.directives()))
+        .map_err(|source| TelemetryError::Filter { filter: filter.unwrap_or_default().to_owned(), source })
 }
 
 /// The lines of a terminal: level, message and fields; a person at a terminal knows the time.
@@ -91,10 +122,21 @@ where
     S: tracing::Subscriber + for<'a> LookupSpan<'a>,
     W: for<'a> fmt::MakeWriter<'a> + Send + Sync + 'static,
 {
-    let filter = EnvFilter::try_new(filter.unwrap_or(verbosity.directives()))
-        .map_err(|source| TelemetryError::Filter { filter: filter.unwrap_or_default().to_owned(), source })?;
+    if let Some(word) = filter.and_then(|filter| filter.split(',').find(|word| is_bare(word) && !is_level(word))) {
+        return Err(TelemetryError::Level { word: word.trim().to_owned() });
+    }
+    let filter = filtered(verbosity, filter)?;
     let ansi = colours == Colours::On;
     Ok(fmt::layer().with_writer(writer).with_ansi(ansi).without_time().with_target(false).with_filter(filter))
+}
+
+/// A directive without a target or a span.
+fn is_bare(directive: &str) -> bool {
+    !directive.trim().is_empty() && !directive.contains(['=', '['])
+}
+
+fn is_level(word: &str) -> bool {
+    word.trim().parse::<tracing::level_filters::LevelFilter>().is_ok()
 }
 
 #[cfg(test)]
@@ -166,6 +208,22 @@ mod tests {
             error.to_string(),
             "`pass=loud` is no log filter; it looks like `warn`, `info` or `pass=debug,warn`"
         );
+    }
+
+    #[test]
+    fn a_word_that_would_silence_everything_is_refused() {
+        let read = |filter| {
+            lines::<tracing_subscriber::Registry, _>(io::stderr, Verbosity::Normal, Some(filter), Colours::Off)
+                .err()
+                .map(|error| error.to_string())
+        };
+        let refused = "`bogus` is no log level; a log filter looks like `warn`, `info` or `pass=debug,warn`";
+        for filter in ["bogus", "bogus,warn", "warn, bogus"] {
+            assert_eq!(read(filter).as_deref(), Some(refused), "{filter}");
+        }
+        for filter in ["warn", "INFO", "off", "pass=debug,warn", "warn,", "pass[act]=debug"] {
+            assert_eq!(read(filter), None, "{filter}");
+        }
     }
 
     #[test]

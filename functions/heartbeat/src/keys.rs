@@ -1,0 +1,208 @@
+//! The document of keys: what tokens of runtimes are signed with, and who a host is.
+//!
+//! ```json
+//! { "runtime_keys": ["NEWEST", "PREVIOUS"],
+//!   "hosts": [{ "name": "ada", "token_sha256": "64 hexadecimal digits", "backends": ["docker-*"] }] }
+//! ```
+//!
+//! The first key signs, both are good: a rotation puts a new one before the old, and drops the old one when every
+//! runtime has registered again. Of a host's token only the digest is kept.
+
+use lifecycle::{BackendName, RuntimeId, policy::Pattern, record::Epoch};
+use serde::Deserialize;
+use sha2::{Digest as _, Sha256};
+use subtle::ConstantTimeEq as _;
+
+use crate::token::{self, Key, MIN_KEY_BYTES, Token};
+
+/// The most hosts.
+const MAX_HOSTS: usize = 1_000;
+
+/// The keys that are good now.
+#[derive(Debug)]
+pub struct Keys {
+    newest: Key,
+    previous: Option<Key>,
+    hosts: Vec<Host>,
+}
+
+/// Somebody who may register runtimes and speak for them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Host {
+    /// For people.
+    pub name: String,
+    digest: [u8; 32],
+    backends: Vec<Pattern>,
+}
+
+impl Host {
+    /// Whether it may speak for runtimes of `backend`.
+    pub fn may(&self, backend: &BackendName) -> bool {
+        self.backends.iter().any(|pattern| pattern.matches(backend.as_str()))
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Document {
+    runtime_keys: Vec<String>,
+    #[serde(default)]
+    hosts: Vec<HostEntry>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct HostEntry {
+    name: String,
+    token_sha256: String,
+    backends: Vec<String>,
+}
+
+impl Keys {
+    /// Reads the document. What is wrong with it is said without any of its values.
+    pub fn read(text: &str) -> Result<Self, String> {
+        // serde's own words can quote a value.
+        let document: Document = serde_json::from_str(text).map_err(|error| {
+            let (line, column) = (error.line(), error.column());
+            format!("the keys are no valid document: line {line}, column {column}")
+        })?;
+        if document.hosts.len() > MAX_HOSTS {
+            return Err(format!("there are {} hosts; at most {MAX_HOSTS} are allowed", document.hosts.len()));
+        }
+        let mut keys = document.runtime_keys.into_iter().map(key);
+        let (newest, previous) = match (keys.next(), keys.next(), keys.next()) {
+            (Some(newest), previous, None) => (newest?, previous.transpose()?),
+            (None, ..) => return Err("`runtime_keys` is empty; it needs one key, or two in a rotation".to_owned()),
+            _ => return Err("`runtime_keys` has more than two keys: the newest and the one before".to_owned()),
+        };
+        let hosts = document.hosts.into_iter().enumerate().map(|(at, entry)| host(at, entry));
+        Ok(Self { newest, previous, hosts: hosts.collect::<Result<_, _>>()? })
+    }
+
+    /// The token of a new registration.
+    pub fn sign(&self, id: &RuntimeId, epoch: Epoch) -> Token {
+        Token::new(&self.newest, id, epoch)
+    }
+
+    /// Whether `token` is this runtime's under a key that is good.
+    pub fn proves(&self, token: &Token, id: &RuntimeId) -> bool {
+        let newest = token.proves(&self.newest, id);
+        let previous = self.previous.as_ref().is_some_and(|key| token.proves(key, id));
+        newest | previous
+    }
+
+    /// Whose token this is. Looks through all of them, whichever it is.
+    pub fn host(&self, token: &str) -> Option<&Host> {
+        let digest: [u8; 32] = Sha256::digest(token.as_bytes()).into();
+        let matching = self.hosts.iter().filter(|host| bool::from(host.digest.ct_eq(&digest)));
+        matching.fold(None, |found, host| found.or(Some(host)))
+    }
+}
+
+/// The digest under which a host's token is kept.
+pub fn digest(token: &str) -> String {
+    token::hex(&Sha256::digest(token.as_bytes()))
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "it is consumed: nothing keeps the text of a key")]
+fn key(text: String) -> Result<Key, String> {
+    Key::new(&text).ok_or_else(|| {
+        format!("a key of `runtime_keys` is blank or has less than {MIN_KEY_BYTES} bytes: it has {}", text.len())
+    })
+}
+
+fn host(at: usize, entry: HostEntry) -> Result<Host, String> {
+    let HostEntry { name, token_sha256, backends } = entry;
+    let digest = token::unhex(&token_sha256);
+    let digest =
+        digest.ok_or_else(|| format!("`token_sha256` of host {at} is not 64 lower-case hexadecimal digits"))?;
+    if backends.is_empty() || backends.iter().any(String::is_empty) {
+        return Err(format!("host {at} names no backend; `[\"*\"]` is every one"));
+    }
+    // The digest of nothing would let everybody in.
+    if token_sha256 == self::digest("") {
+        return Err(format!("`token_sha256` of host {at} is the digest of an empty token"));
+    }
+    Ok(Host { name, digest, backends: backends.into_iter().map(Pattern::new).collect() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const OLD: &str = "an old key that is long enough, yes";
+    const NEW: &str = "a new key that is long enough, truly";
+
+    fn id(text: &str) -> RuntimeId {
+        text.parse().unwrap()
+    }
+
+    fn keys(text: &str) -> Keys {
+        Keys::read(text).unwrap()
+    }
+
+    #[test]
+    fn in_a_rotation_two_keys_are_good_and_the_newest_signs() {
+        let before = keys(&format!(r#"{{"runtime_keys":["{OLD}"]}}"#));
+        let during = keys(&format!(r#"{{"runtime_keys":["{NEW}","{OLD}"]}}"#));
+        let after = keys(&format!(r#"{{"runtime_keys":["{NEW}"]}}"#));
+        let (old, new) = (before.sign(&id("b/i"), 1), during.sign(&id("b/i"), 1));
+        assert!(before.proves(&old, &id("b/i")) && during.proves(&old, &id("b/i")));
+        assert!(!after.proves(&old, &id("b/i")), "an expired key proves nothing");
+        assert!(during.proves(&new, &id("b/i")) && after.proves(&new, &id("b/i")));
+        assert!(!before.proves(&new, &id("b/i")));
+    }
+
+    #[test]
+    fn a_host_is_known_by_its_token_and_bound_to_its_backends() {
+        let text = format!(
+            r#"{{"runtime_keys":["{NEW}"],"hosts":[
+                {{"name":"ada","token_sha256":"{}","backends":["docker-*"]}},
+                {{"name":"bob","token_sha256":"{}","backends":["*"]}}]}}"#,
+            digest("ada's token"),
+            digest("bob's token"),
+        );
+        let keys = keys(&text);
+        let ada = keys.host("ada's token").unwrap();
+        assert_eq!(ada.name, "ada");
+        assert!(ada.may(&BackendName::new("docker-1").unwrap()) && !ada.may(&BackendName::new("e2b").unwrap()));
+        assert!(keys.host("bob's token").unwrap().may(&BackendName::new("e2b").unwrap()));
+        assert_eq!(keys.host("carl's token"), None);
+        assert_eq!(keys.host(""), None);
+    }
+
+    #[test]
+    fn a_document_that_is_not_safe_is_refused_without_its_values() {
+        let refused = |text: &str| Keys::read(text).map(|_| ()).unwrap_err();
+        assert_eq!(refused("{\"runtime_keys\": hush}"), "the keys are no valid document: line 1, column 18");
+        assert_eq!(
+            refused(r#"{"runtime_keys":[]}"#),
+            "`runtime_keys` is empty; it needs one key, or two in a rotation"
+        );
+        assert_eq!(
+            refused(r#"{"runtime_keys":["short"]}"#),
+            "a key of `runtime_keys` is blank or has less than 32 bytes: it has 5"
+        );
+        let blank = format!(r#"{{"runtime_keys":["{}"]}}"#, " ".repeat(40));
+        assert_eq!(refused(&blank), "a key of `runtime_keys` is blank or has less than 32 bytes: it has 40");
+        let three = format!(r#"{{"runtime_keys":["{NEW}","{NEW}","{NEW}"]}}"#);
+        assert_eq!(refused(&three), "`runtime_keys` has more than two keys: the newest and the one before");
+        let unknown = format!(r#"{{"runtime_keys":["{NEW}"],"host":[]}}"#);
+        assert!(refused(&unknown).starts_with("the keys are no valid document"));
+        let host = |digest: &str, backends: &str| {
+            format!(
+                r#"{{"runtime_keys":["{NEW}"],"hosts":[{{"name":"a","token_sha256":"{digest}","backends":{backends}}}]}}"#
+            )
+        };
+        let good = digest("t");
+        assert_eq!(refused(&host(&good, "[]")), "host 0 names no backend; `[\"*\"]` is every one");
+        assert_eq!(refused(&host(&good, r#"[""]"#)), "host 0 names no backend; `[\"*\"]` is every one");
+        let upper = good.to_uppercase();
+        assert_eq!(
+            refused(&host(&upper, r#"["*"]"#)),
+            "`token_sha256` of host 0 is not 64 lower-case hexadecimal digits"
+        );
+        let nothing = digest("");
+        assert_eq!(refused(&host(&nothing, r#"["*"]"#)), "`token_sha256` of host 0 is the digest of an empty token");
+    }
+}

@@ -1,0 +1,85 @@
+//! A tick as a Lambda function.
+
+use std::{sync::Arc, time::Duration};
+
+use async_trait::async_trait;
+use aws::Cloud;
+use backend::Clock;
+use lambda_runtime::{Error, LambdaEvent, service_fn};
+use ledger::{Ledger, Options, Tables};
+use lifecycle::Time;
+use serde_json::Value;
+use settings::{
+    Address, Kept,
+    system::{self, Variable},
+};
+use telemetry::metrics;
+
+use crate::{Folder, Parts, Reports, Summary, tick};
+
+/// A configuration that is older than this is read again.
+const FRESH: Duration = Duration::from_secs(30);
+
+/// Answers events until the environment ends.
+pub async fn run() -> Result<(), Error> {
+    telemetry::function(system::env(Variable::Log)?.as_deref())?;
+    let parts = &parts(&Cloud::here().await)?;
+    lambda_runtime::run(service_fn(|event| handle(parts, event))).await
+}
+
+async fn handle(parts: &Parts, event: LambdaEvent<Value>) -> Result<Summary, Error> {
+    let LambdaEvent { payload, context } = event;
+    let deadline = Time::from_millis(i64::try_from(context.deadline).unwrap_or(i64::MAX));
+    let request: String = context.request_id.chars().filter(char::is_ascii_alphanumeric).take(12).collect();
+    let summary = tick(parts, payload, deadline, &format!("reconcile/{request}")).await;
+    summary.inspect_err(|error| tracing::error!(%error, "the tick failed")).map_err(Error::from)
+}
+
+/// What the environment names. Nothing is asked yet.
+fn parts(cloud: &Cloud) -> Result<Parts, Error> {
+    let named = |variable: Variable| -> Result<Address, Error> {
+        let value = system::env(variable)?
+            .ok_or_else(|| format!("`{}` is not set: {}", variable.name(), variable.meaning()))?;
+        Ok(value.parse()?)
+    };
+    let usual = Tables::default();
+    let tables = Tables {
+        main: system::env(Variable::Table)?.unwrap_or(usual.main),
+        actions: system::env(Variable::ActionsTable)?.unwrap_or(usual.actions),
+    };
+    let config = named(Variable::Config)?;
+    let name = config.to_string();
+    let settings = Kept::new(cloud.origin(config), FRESH, move |text| {
+        settings::parse(text, &name).map_err(|faults| faults.to_string())
+    });
+    let reports: Arc<dyn Reports> = match named(Variable::Reports)? {
+        Address::Object { bucket, key } => Arc::new(Bucket { cloud: cloud.clone(), name: bucket, prefix: key }),
+        Address::File(folder) => Arc::new(Folder(folder)),
+        Address::Secret(arn) => {
+            return Err(format!("reports can't go to `{arn}`; name `s3://BUCKET/PREFIX` or a folder").into());
+        }
+    };
+    Ok(Parts {
+        ledger: Ledger::new(cloud.dynamodb(), Options { tables, ..Options::default() }),
+        settings,
+        reports,
+        clock: Clock::new(system::now),
+        out: metrics::stdout,
+    })
+}
+
+/// Reports as objects of S3.
+struct Bucket {
+    cloud: Cloud,
+    name: String,
+    prefix: String,
+}
+
+#[async_trait]
+impl Reports for Bucket {
+    async fn put(&self, name: &str, body: Vec<u8>) -> Result<String, String> {
+        let key = format!("{}/{name}", self.prefix.trim_end_matches('/'));
+        self.cloud.put(&self.name, &key, body, "application/json").await?;
+        Ok(format!("s3://{}/{key}", self.name))
+    }
+}

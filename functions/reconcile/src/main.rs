@@ -1,0 +1,6 @@
+//! The reconcile function.
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), lambda_runtime::Error> {
+    reconcile::lambda::run().await
+}

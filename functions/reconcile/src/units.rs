@@ -1,0 +1,82 @@
+//! Backends from their settings.
+
+use std::{path::Path, time::Duration};
+
+use backend::{Backend, Clock};
+use backend_docker::{Options as DockerOptions, Scope};
+use backend_worktree::{Options as WorktreeOptions, Repository, Root};
+use lifecycle::BackendName;
+use pass::{Gate, Unit};
+use settings::{BackendSettings, Docker, Kind, Settings, Source, Worktree, system};
+
+/// A backend that can't be made as it is configured.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("backend `{backend}`: {why}")]
+pub struct UnitError {
+    /// Which.
+    pub backend: BackendName,
+    /// Why, for people.
+    pub why: String,
+}
+
+/// Configured backends, each with its pace. None is asked anything yet. `data`: where what is saved of a worktree
+/// goes; `None`: this process is not on a machine that has any. `only`: these, or all where it is empty.
+pub async fn units(
+    settings: &Settings,
+    data: Option<&Path>,
+    only: &[BackendName],
+    clock: &Clock,
+) -> Result<Vec<Unit>, UnitError> {
+    let detected = matches!(settings.source, Source::BuiltIn { .. });
+    let mut units = Vec::new();
+    for configured in settings.backends.iter().filter(|backend| only.is_empty() || only.contains(&backend.name)) {
+        let backend = match &configured.kind {
+            Kind::Worktree(worktree) => {
+                let why = "worktrees are on one machine, and this is none of its processes; use `furlough run` there";
+                let data = data.ok_or_else(|| wrong(configured, why))?;
+                worktrees(configured, worktree, data, detected, clock)
+            }
+            Kind::Docker(docker) => containers(configured, docker, clock).await?,
+        };
+        units.push(Unit { backend, gate: Gate::per(configured.rate.calls, configured.rate.per) });
+    }
+    Ok(units)
+}
+
+fn wrong(configured: &BackendSettings, why: impl Into<String>) -> UnitError {
+    UnitError { backend: configured.name.clone(), why: why.into() }
+}
+
+/// The longest that an act of a backend may wait for the runtime itself.
+pub fn longest_wait(configured: &BackendSettings) -> Duration {
+    match &configured.kind {
+        Kind::Worktree(_) => Duration::ZERO,
+        Kind::Docker(docker) => docker.stop_grace,
+    }
+}
+
+fn worktrees(configured: &BackendSettings, worktree: &Worktree, data: &Path, detected: bool, clock: &Clock) -> Backend {
+    let saves = data.join("saves").join(configured.name.as_str());
+    let root = worktree.root.clone().map(if detected { Root::Detected } else { Root::Configured });
+    let repositories = worktree.repositories.iter();
+    let repositories = repositories.map(|known| Repository { name: known.name.clone(), path: known.path.clone() });
+    backend_worktree::backend(WorktreeOptions {
+        root,
+        conversations: worktree.conversations.clone(),
+        repositories: repositories.collect(),
+        trust_times: worktree.trust_times,
+        ..WorktreeOptions::new(configured.name.clone(), clock.clone(), saves, system::temp_dir())
+    })
+}
+
+async fn containers(configured: &BackendSettings, docker: &Docker, clock: &Clock) -> Result<Backend, UnitError> {
+    let options = DockerOptions {
+        host: Some(docker.host.clone()),
+        scope: Scope { labels: docker.scope.labels.clone(), name_prefixes: docker.scope.names.clone() },
+        openhands: docker.openhands,
+        stop_grace: docker.stop_grace,
+        ..DockerOptions::new(configured.name.clone(), clock.clone())
+    };
+    let connected = backend_docker::connect(options).await;
+    connected.map(backend_docker::backend).map_err(|error| wrong(configured, error.to_string()))
+}
