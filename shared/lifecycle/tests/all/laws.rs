@@ -138,7 +138,7 @@ prop_compose! {
 prop_compose! {
     /// What most runtimes are, so that plans have acts in them: seen, recorded, idle for a while or suspended for
     /// long; sometimes with one thing that must keep it.
-    fn ordinary()(name in "[a-h]", idle in length(), asleep in prop::bool::weighted(0.4), other in anything().boxed(), part in 0..10_u8) -> Runtime {
+    fn ordinary()(name in "[a-h]", idle in length(), asleep in prop::bool::weighted(0.4), other in anything().boxed(), part in 0..11_u8) -> Runtime {
         let runtime = if asleep { worlds::suspended(&name, idle).recorded() } else { running(&name).heartbeat(idle) };
         let (seen, record) = (other.seen, other.record);
         match part {
@@ -149,6 +149,11 @@ prop_compose! {
             4 => runtime.record(|ours| ours.hold_until = record.and_then(|record| record.hold_until).or(Some(Hold::Forever))),
             5 => runtime.record(|ours| ours.claim = record.and_then(|record| record.claim)),
             6 => runtime.seen(|ours| ours.activity = seen.activity),
+            8 => {
+                let deadline = NativeDeadline { at: NOW.plus(days(1)), effect: NativeEffect::Suspend };
+                let ahead = NativeObserved { deadline: Some(deadline), ..NativeObserved::default() };
+                runtime.seen(|ours| ours.native = seen.native.or(Some(Box::new(ahead))))
+            }
             7 => runtime.record(|ours| (ours.last_active, ours.last_source) = (None, None)),
             _ => runtime.seen(|ours| ours.loss = seen.loss),
         }
@@ -258,7 +263,7 @@ prop_compose! {
         (complete, paused) in (prop::bool::weighted(0.8), prop::bool::weighted(0.1)),
         (inventory_drop, silent) in (option::weighted(0.3, 1..=100_u8), option::weighted(0.3, 1..=100_u8)),
         mean in option::of(0.0..1.0),
-        disk in option::of((0..2_000_u64, 1..2_000_u64)),
+        disk in option::of(prop_oneof![(0..2_000_u64, 1..2_000_u64), (0..80_u64, Just(0_u64))]),
         absent in proptest::collection::vec(any::<bool>(), 8),
     ) -> World {
         let World { mut unit, mut policy } = world;
@@ -271,7 +276,12 @@ prop_compose! {
         unit.listing.complete = complete;
         unit.paused = paused;
         unit.silent_mean = mean;
-        unit.disk = disk.map(|(used, total)| Disk { total, used });
+        // Without a total: so much over the policy's budget that a few files bring it under.
+        let budget = policy.rules[0].disk_budget.map_or(50, Percent::get);
+        unit.disk = disk.map(|(used, total)| match total {
+            0 => Disk { total: 1_000, used: u64::from(budget) * 10 + used },
+            total => Disk { total, used },
+        });
         let subjects = unit.subjects().iter().cloned().zip(absent).map(|(mut subject, absent)| {
             if absent && subject.record.is_some() {
                 subject.seen = None;
@@ -338,6 +348,22 @@ fn told(subject: &Subject, signals: SignalSet) -> bool {
     recorded || shown || probed
 }
 
+/// Nobody used a budget, and each is for one act less than is wanted.
+fn one_short(mut world: World) -> World {
+    let plenty = policy(rules()).budgets;
+    world.policy.budgets = plenty;
+    world.unit.used = KINDS.into_iter().map(|kind| (kind, 0)).collect();
+    let items = world.plan().items;
+    let less = |kind: BudgetKind| {
+        let wanted = items.iter().filter(|item| item.action.budget() == Some(kind)).count();
+        let min = u32::try_from(wanted.saturating_sub(1)).unwrap();
+        Some(Budget { max: None, min, per: mins(10) })
+    };
+    let [suspend, archive, delete, shed] = KINDS.map(less);
+    world.policy.budgets = Budgets { suspend, archive, delete, shed };
+    world
+}
+
 fn of<'a>(unit: &'a UnitSnapshot, item: &lifecycle::Item) -> &'a Subject {
     unit.subject(&item.runtime).expect("an item is of the snapshot")
 }
@@ -363,6 +389,11 @@ proptest! {
         let read = Plan::from_json(&file);
         prop_assert_eq!(read.as_ref().map(Plan::to_json), Ok(file));
         prop_assert_eq!(read, Ok(plan));
+        let tight = one_short(world);
+        let plan = tight.plan();
+        for _ in 0..4 {
+            prop_assert_eq!(&tight.plan(), &plan, "which of them the budget is for is no matter of chance");
+        }
     }
 
     #[test]
