@@ -8,5 +8,6 @@ mod demo;
 mod names;
 mod plan;
 mod switches;
+mod terminal;
 mod undo;
 mod usage;

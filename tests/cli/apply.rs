@@ -113,7 +113,9 @@ fn an_expired_plan_is_refused_whole() {
 fn a_plan_file_that_is_not_there_is_an_error() {
     let folder = planned();
     let ran = folder.run(&["apply", "none.json"]).ending(1);
-    assert!(ran.err.starts_with("error: can't read `none.json`:"), "{ran:#?}");
+    assert_eq!(ran.err, "error: there is no file `none.json`; `furlough plan --out FILE` writes one\n");
+    let folder_of_it = folder.run(&["apply", "demo"]).ending(1);
+    assert!(folder_of_it.err.contains("it is not a file; `furlough plan --out FILE` writes one"), "{folder_of_it:#?}");
 }
 
 #[test]

@@ -44,6 +44,34 @@ fn a_named_configuration_that_is_not_there_is_an_error_and_not_the_built_in_one(
 }
 
 #[test]
+fn a_file_to_check_that_is_not_there_is_not_said_to_come_from_a_flag() {
+    let folder = Folder::empty();
+    let ran = folder.run(&["check", "none.toml"]).ending(2);
+    let next = "name a configuration, or none for the one that every command reads";
+    assert_eq!(ran.err, format!("error: there is no file `none.toml`; {next}\n"));
+}
+
+#[test]
+fn what_a_local_backend_can_t_do_by_itself_is_told() {
+    let folder = Folder::demo();
+    let text = std::fs::read_to_string(folder.demo_path().join("furlough.toml")).unwrap();
+    folder.write("native.toml", &text.replacen("idle.after", "native = \"prefer\"\nidle.after", 1));
+    let shown = folder.run(&["check", "native.toml"]).ending(0).out;
+    assert!(shown.contains("`native` has no effect"), "{shown}");
+}
+
+#[test]
+fn a_log_filter_that_would_silence_everything_is_bad_usage() {
+    let folder = Folder::empty();
+    let mut command = folder.command(&["schema"]);
+    let ran = super::bench::ran(command.env("FURLOUGH_LOG", "bogus")).ending(2);
+    assert_eq!(
+        ran.err,
+        "error: `bogus` is no log level; a log filter looks like `warn`, `info` or `pass=debug,warn`\n"
+    );
+}
+
+#[test]
 fn the_built_in_configuration_is_sound_and_says_what_it_found() {
     let folder = Folder::empty();
     let ok = folder.run(&["check"]).ending(0).out;

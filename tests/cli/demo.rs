@@ -47,6 +47,10 @@ fn a_folder_that_is_there_is_not_touched() {
     let ran = folder.run(&["demo", "--dir", "demo"]).ending(2);
     assert!(ran.err.contains("is there already"), "{ran:#?}");
     assert_eq!(contents(&folder.demo_path()), before);
+    let below = folder.run(&["demo", "--dir", "demo/precious.txt/x"]).ending(2);
+    assert!(below.err.contains("is below a file; name a folder that can be made"), "{below:#?}");
+    let nowhere = folder.run(&["demo", "--dir", "none/demo"]).ending(2);
+    assert!(nowhere.err.contains("is not there; make it first"), "{nowhere:#?}");
 }
 
 #[test]

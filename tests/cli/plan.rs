@@ -93,6 +93,31 @@ fn what_is_no_plan_is_not_overwritten() {
 }
 
 #[test]
+fn a_plan_file_that_can_t_be_written_says_what_to_do() {
+    let folder = Folder::demo();
+    let told = |out: &str| folder.run(&["plan", "--out", out]).ending(1).err;
+    assert!(told("no/such/plan.json").contains("make its folder first, or name another file"));
+    assert!(told("demo").contains("it is a folder; name a file in it, such as `plan.json`"));
+    assert!(told("demo/furlough.toml/plan.json").contains("make its folder first, or name another file"));
+}
+
+#[test]
+fn a_plan_without_acts_tells_nobody_to_do_it() {
+    let folder = Folder::demo();
+    folder.run(&["plan", "--out", "plan.json"]).ending(0);
+    folder.run(&["apply", "plan.json"]).ending(0);
+    let shown = folder.run(&["plan", "--out", "plan.json"]).ending(0).out;
+    assert!(shown.contains("Nothing to reclaim now."), "{shown}");
+    assert!(shown.ends_with("Written to plan.json: there is nothing to do in it\n"), "{shown}");
+}
+
+#[test]
+fn its_markdown_says_what_is_saved_first() {
+    let shown = Folder::demo().run(&["plan", "--format", "markdown"]).ending(0).out;
+    assert!(shown.contains("| saved first: 1 modified file, 1 untracked file |"), "{shown}");
+}
+
+#[test]
 fn a_backend_that_cannot_be_asked_is_named_and_the_others_go_on() {
     let folder = Folder::demo();
     let config = folder.demo_path().join("furlough.toml");

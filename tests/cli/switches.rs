@@ -22,9 +22,14 @@ fn a_hold_holds_until_it_is_released() {
         kept.first().map(|kept| kept["reason"]["code"].clone())
     };
     assert_eq!(reason(PUSHED), Some(json!("held")));
-    assert_eq!(folder.json(&["explain", PUSHED], 0)["hold"], json!({ "why": "ask Ada first", "by": "ada" }));
-    let explained = folder.run(&["explain", PUSHED]).ending(0).out;
-    assert!(explained.lines().any(|line| line == "held by ada: ask Ada first"), "{explained}");
+    let told = &folder.json(&["explain", PUSHED], 0)["hold"];
+    assert_eq!(json!([told["why"], told["by"], told["label"]]), json!(["ask Ada first", "ada", null]));
+    assert!(told["at"].is_string() && told["hold"]["until"].is_string(), "{told}");
+    for args in [&["plan"][..], &["list"], &["explain", PUSHED]] {
+        let shown = folder.run(args).ending(0).out;
+        let line = shown.lines().find(|line| line.contains("ask Ada first")).unwrap_or_else(|| panic!("{shown}"));
+        assert!(line.contains("held until 2") && line.contains(" UTC by ada, "), "{line}");
+    }
     assert_eq!(folder.json(&["release", PUSHED], 0)["released"], true);
     assert_eq!(reason(PUSHED), None);
     assert_eq!(folder.json(&["explain", PUSHED], 0)["hold"], Value::Null);
@@ -34,12 +39,50 @@ fn a_hold_holds_until_it_is_released() {
 }
 
 #[test]
+fn a_hold_of_which_nobody_says_how_long_ends_and_one_for_ever_says_so() {
+    let folder = Folder::demo();
+    let usual = folder.run(&["hold", PUSHED]).ending(0).out;
+    assert!(usual.contains("is held for 30d, until 2") && usual.contains("`--for ever`"), "{usual}");
+    assert!(folder.json(&["explain", PUSHED], 0)["hold"]["hold"]["until"].is_string());
+    let ever = folder.run(&["hold", PUSHED, "--for", "ever"]).ending(0).out;
+    assert!(ever.contains("is held for ever, until `furlough release`"), "{ever}");
+    assert_eq!(folder.json(&["explain", PUSHED], 0)["hold"]["hold"], "forever");
+    for args in [&["plan"][..], &["list"], &["explain", PUSHED]] {
+        let shown = folder.run(args).ending(0).out;
+        assert!(shown.contains("held for ever, until `furlough release` by ada, "), "{shown}");
+    }
+}
+
+#[test]
 fn a_hold_for_no_time_is_refused() {
     let folder = Folder::demo();
     for span in ["0s", "0", "soon", "", "-1d"] {
-        let ran = folder.run(&["hold", PUSHED, &format!("--for={span}")]).ending(2);
-        assert!(ran.err.contains("7d") || ran.err.contains("45m"), "{ran:#?}");
+        let ran = folder.run(&["hold", PUSHED, "--for", span]).ending(2);
+        assert!(ran.err.contains("7d") || ran.err.contains("as `45m` or `1h30m`"), "{ran:#?}");
     }
+}
+
+#[test]
+fn a_pause_tells_whoever_finds_it_who_when_and_why() {
+    let folder = Folder::demo();
+    let told = |what: &str, ends: &str| {
+        let said = format!("worktrees is paused by ada, {what}; `{ends}` lets it go on");
+        for args in [&["plan"][..], &["list"], &["run", "--once"]] {
+            let shown = folder.run(args).ending(0).out;
+            let line = shown.lines().find(|line| line.starts_with("worktrees ")).unwrap_or_else(|| panic!("{shown}"));
+            let since = line.split(", ").nth(1).unwrap().split([':', ';']).next().unwrap();
+            assert_eq!(line, said.replace("AGO", since), "{args:?}");
+        }
+    };
+    folder.run(&["pause", "--why", "moving the disk"]).ending(0);
+    told("AGO: moving the disk", "furlough unpause");
+    assert_eq!(folder.json(&["list"], 0)["pauses"][0]["why"], "moving the disk");
+    folder.run(&["unpause"]).ending(0);
+    folder.run(&["pause", "worktrees"]).ending(0);
+    told("AGO", "furlough unpause worktrees");
+    let pause = &folder.json(&["run", "--once"], 0)["pauses"][0];
+    assert_eq!(json!([pause["backend"], pause["by"], pause["all"]]), json!(["worktrees", "ada", false]));
+    assert!(folder.run(&["explain", PUSHED]).ending(0).out.contains("its backend is paused by ada, "));
 }
 
 #[test]
@@ -63,6 +106,7 @@ fn paused_it_only_reports_and_unpaused_it_acts() {
 fn a_pass_in_report_mode_only_reports() {
     let folder = Folder::demo();
     let report = folder.json(&["run", "--once"], 0);
+    assert_eq!(report["not_due"], 0, "it lists everything");
     let fates: Vec<_> = report["entries"].as_array().unwrap().iter().map(|entry| &entry["fate"]).collect();
     assert_eq!(json!([report["mode"], fates]), json!(["report", ["left", "left", "left", "left"]]));
     assert!(folder.worktree(PUSHED).exists());

@@ -31,6 +31,18 @@ fn everything_that_the_last_apply_did_comes_back() {
 }
 
 #[test]
+fn nothing_to_take_back_is_not_an_unknown_name() {
+    let folder = Folder::demo();
+    let unknown = |folder: &Folder| folder.json(&["undo", "nope"], 2)["error"]["code"].clone();
+    assert_eq!(unknown(&folder), "unknown_runtime");
+    assert_eq!(folder.run(&["undo", PUSHED]).ending(0).out, "There is nothing to take back.\n");
+    folder.run(&["plan", "--out", "plan.json"]).ending(0);
+    folder.run(&["apply", "plan.json"]).ending(0);
+    assert_eq!(unknown(&folder), "unknown_runtime");
+    assert_eq!(folder.json(&["undo", super::bench::FRESH], 0)["acts"], json!([]));
+}
+
+#[test]
 fn one_runtime_comes_back_alone_and_its_history_tells_all() {
     let folder = applied();
     let trash = folder.json(&["trash"], 0);

@@ -225,6 +225,21 @@ async fn a_failed_wake_can_be_tried_again() {
     assert!(matches!(pass.wake(&stage.id("a")).await, Woken::Running(_)));
 }
 
+/// Nobody needs a pass for it: the next call looks what became of the one that had no answer.
+#[tokio::test]
+async fn a_wake_without_an_answer_is_tried_again_when_its_claim_has_ended() {
+    let stage = idle_stage().await;
+    stage.tick().await;
+    let silent = faulty::around(stage.fake.backend(), Script::new().at(Verb::Resume, 0, Fault::TimesOut));
+    let pass = stage.pass_of("pass-1", vec![silent]);
+    let id = stage.id("a");
+    assert_eq!(pass.wake(&id).await, Woken::Failed("no answer came; a later pass looks".to_owned()));
+    let Woken::Claimed { until } = pass.wake(&id).await else { panic!("its claim lasts") };
+    stage.advance(until.since(stage.now()));
+    assert!(matches!(pass.wake(&id).await, Woken::Running(_)));
+    assert_eq!(stage.effects().iter().filter(|effect| **effect == "a resumed").count(), 1);
+}
+
 #[tokio::test]
 async fn a_lost_answer_is_looked_for_before_anything_is_asked_again() {
     let stage = idle_stage().await;

@@ -68,12 +68,15 @@ impl Candidates {
         Ok(())
     }
 
+    /// All of them, with their paths or images.
+    pub(crate) fn known(&self) -> impl Iterator<Item = (RuntimeId, String)> {
+        let about = |seen: &Observation| seen.about.to_string();
+        self.seen.iter().map(move |(id, seen)| (id.clone(), seen.as_deref().map(about).unwrap_or_default()))
+    }
+
     /// The runtime that `name` means. A full name of a backend that could not be listed is taken as it is.
     pub(crate) fn named(&self, name: &str) -> Result<Named, Fault> {
-        let about =
-            |seen: &Option<Box<Observation>>| seen.as_ref().map_or(String::new(), |seen| seen.about.to_string());
-        let all = self.seen.iter().map(|(id, seen)| Candidate { id: id.clone(), about: about(seen) });
-        let all: Vec<_> = all.collect();
+        let all: Vec<_> = self.known().map(|(id, about)| Candidate { id, about }).collect();
         match resolve(name, &all) {
             Ok(id) => {
                 let seen = self.seen.get(&id).cloned().flatten();

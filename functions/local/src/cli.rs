@@ -178,8 +178,8 @@ pub(crate) struct Plan {
 pub(crate) struct Hold {
     #[command(flatten)]
     pub(crate) runtime: Runtime,
-    /// For this long, as `45m`, `12h` or `7d` [default: until `furlough release`]
-    #[arg(long = "for", value_name = "DURATION")]
+    /// For this long, as `45m`, `12h` or `7d`; `ever`: until `furlough release` [default: 30d]
+    #[arg(long = "for", value_name = "DURATION", allow_hyphen_values = true)]
     pub(crate) span: Option<String>,
     /// For the people who find it held
     #[arg(long, value_name = "TEXT", default_value = "")]

@@ -43,7 +43,7 @@ pub(crate) async fn run(cli: &Cli, terminal: Terminal) -> Result<Answer, Fault> 
         Command::Trash { empty } => trash::command(&plant()?, *empty).await,
         Command::Pause { backend, why } => pause::pause(&plant()?, backend.as_deref(), why).await,
         Command::Unpause { backend } => pause::unpause(&plant()?, backend.as_deref()).await,
-        Command::Check { file } => check::check(file.as_deref().or(config), terminal),
+        Command::Check { file } => check::check(file.as_deref(), config, terminal),
         Command::Schema => Ok(check::schema()),
         Command::Completions { shell } => Ok(completions::script(*shell)),
     }

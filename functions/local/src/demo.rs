@@ -7,6 +7,7 @@ use std::{
 };
 
 use lifecycle::{Plan, Report};
+use pass::Outcome;
 use serde_json::json;
 use settings::system;
 
@@ -79,12 +80,12 @@ async fn act(plant: &Plant, fixture: &Fixture, engine: bool) -> Result<Acted, Fa
         tokio::time::sleep(config::CONTAINERS_REST).await;
     }
     let file = fixture.folder.join("plan.json");
-    let plan = plan::make(plant).await?;
+    let plan::Planned { plan, notes } = plan::make(plant).await?;
     plan::write(&plan, &file)?;
-    say(script::planned(&render::plan::table(&plan, terminal), terminal))?;
+    say(script::planned(&render::plan::table(&plan, &notes, terminal), terminal))?;
     let before = Likeness::of(&fixture.worktrees)?;
-    let report = apply::apply(plant, &plan).await?.report;
-    say(script::applied(&render::report::text(&report, terminal), &fixture.data, terminal))?;
+    let (Outcome { report, .. }, notes) = apply::apply(plant, &plan).await?;
+    say(script::applied(&render::report::text(&report, &notes, terminal), &fixture.data, terminal))?;
     let pass = plant.acting("undo").await?;
     let undone = undo::answer(&undo::undo(&pass, None, terminal).await?, terminal);
     let after = Likeness::of(&fixture.worktrees)?;
@@ -103,6 +104,14 @@ fn folder(asked: Option<&Path>) -> Result<PathBuf, Fault> {
         std::io::ErrorKind::AlreadyExists => {
             let message =
                 format!("`{}` is there already; the demo makes a new folder, and touches no other", folder.display());
+            Fault::usage("demo_folder", message)
+        }
+        std::io::ErrorKind::NotADirectory => {
+            let message = format!("`{}` is below a file; name a folder that can be made", folder.display());
+            Fault::usage("demo_folder", message)
+        }
+        std::io::ErrorKind::NotFound => {
+            let message = format!("the folder that `{}` is to be in is not there; make it first", folder.display());
             Fault::usage("demo_folder", message)
         }
         _ => local(&folder, &error),

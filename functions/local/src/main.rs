@@ -16,6 +16,7 @@ mod cli;
 mod commands;
 mod demo;
 mod names;
+mod notes;
 mod parts;
 mod progress;
 mod render;

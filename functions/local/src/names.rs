@@ -46,6 +46,15 @@ impl Names {
     }
 }
 
+/// A short name and, beside it, the one that people gave: a container's, with which `about` begins. A path is no name.
+pub(crate) fn named(short: &str, about: &str) -> String {
+    let given = about.split(" (").next().unwrap_or_default();
+    if given.is_empty() || given.contains('/') || short.contains(given) {
+        return short.to_owned();
+    }
+    format!("{short} {}", safe(given))
+}
+
 fn shortened(name: &str, keep: usize) -> String {
     let piece = |piece: &str| {
         let hex = piece.len() >= 32 && piece.bytes().all(|b| b.is_ascii_hexdigit() || b == b'-');
@@ -63,14 +72,15 @@ pub(crate) struct Candidate {
     pub(crate) about: String,
 }
 
-/// Which runtime `name` means: its full name, else the one whose id begins with it, else the one whose
-/// id or path has it in it. `…` and `*` stand for anything.
+/// Which runtime `name` means: its full name, else the one of which it is a whole piece (a container's name, a folder
+/// of the path), else the one whose id begins with it, else the one whose id or path has it in it. `…` and `*` stand
+/// for anything.
 pub(crate) fn resolve(name: &str, candidates: &[Candidate]) -> Result<RuntimeId, Fault> {
     if name.is_empty() {
         return Err(Fault::usage("unknown_runtime", "the RUNTIME is empty; `furlough list` shows them"));
     }
     let texts: Vec<_> = candidates.iter().map(|candidate| (candidate, Texts::of(candidate))).collect();
-    let stages: [fn(&Texts, &str) -> bool; 3] = [Texts::is, Texts::begins, Texts::contains];
+    let stages: [fn(&Texts, &str) -> bool; 4] = [Texts::is, Texts::has, Texts::begins, Texts::contains];
     for stage in stages {
         let matching: Vec<_> = texts.iter().filter(|(_, texts)| stage(texts, name)).map(|(found, _)| *found).collect();
         match matching[..] {
@@ -115,6 +125,12 @@ impl Texts {
 
     fn is(&self, name: &str) -> bool {
         self.ids().any(|id| id == name)
+    }
+
+    /// Whether it is a whole piece of the id or of the path or image.
+    fn has(&self, name: &str) -> bool {
+        let between = |c: char| c.is_whitespace() || matches!(c, '/' | '(' | ')' | ',');
+        self.bare.iter().chain([&self.about]).any(|text| text.split(between).any(|piece| piece == name))
     }
 
     fn begins(&self, name: &str) -> bool {
@@ -180,6 +196,35 @@ mod tests {
         for (name, expected) in cases {
             assert_eq!(resolved(&name), expected.map(str::to_owned), "{name}");
         }
+    }
+
+    #[test]
+    fn a_whole_piece_goes_before_a_part_of_another() {
+        let backend = BackendName::new("engine").unwrap();
+        let container = |id: &str, about: &str| Candidate {
+            id: RuntimeId::new(&backend, id.as_bytes()).unwrap(),
+            about: about.to_owned(),
+        };
+        let all = [
+            container("w1aa", "w10 (agent:1)"),
+            container("77bb", "w1 (agent:1, --rm)"),
+            container("w1/shop", "/trees/w1/shop"),
+            container("w10/shop", "/trees/w10/shop"),
+        ];
+        let named = |name: &str, all: &[Candidate]| resolve(name, all).map(|id| id.encoded().to_owned());
+        assert_eq!(named("w1", &all[..2]), Ok("77bb".to_owned()));
+        assert_eq!(named("w1", &all[2..]), Ok("w1%2Fshop".to_owned()));
+        assert_eq!(named("w10", &all[2..]), Ok("w10%2Fshop".to_owned()));
+        assert_eq!(named("w1", &all).unwrap_err().code, "ambiguous_runtime", "two are called so");
+    }
+
+    #[test]
+    fn a_container_s_name_stands_beside_its_id_and_a_path_does_not() {
+        assert_eq!(named("engine/1f0aa7f2…", "agent-1 (ghcr.io/agent:1, --rm)"), "engine/1f0aa7f2… agent-1");
+        assert_eq!(named("worktrees/1f0aa7f2…/shop", "/srv/trees/1f0aa7f2/shop"), "worktrees/1f0aa7f2…/shop");
+        assert_eq!(named("engine/agent-1", "agent-1 (agent:1)"), "engine/agent-1");
+        assert_eq!(named("engine/x", ""), "engine/x");
+        assert_eq!(named("engine/x", "a\u{1b}[2J (i)"), "engine/x a\\u{1b}[2J");
     }
 
     #[test]

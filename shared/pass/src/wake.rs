@@ -9,7 +9,7 @@ use crate::{
     call::target,
     context::Context,
     examine::{self, told},
-    notice, presence,
+    notice, presence, recover,
     scene::Scene,
 };
 
@@ -53,7 +53,7 @@ pub(crate) async fn wake(cx: Context<'_>, id: &RuntimeId) -> Woken {
 }
 
 async fn woken(cx: Context<'_>, id: &RuntimeId) -> Result<Woken, LedgerError> {
-    let record = cx.ledger().get(id).await?;
+    let record = in_order(cx, id).await?;
     let seen = match (cx.calls().look(id).await, &record) {
         (Ok(Sighting::Seen(seen)), _) => *seen,
         (Ok(Sighting::NotThere), None) => return Ok(Woken::NotFound),
@@ -81,6 +81,18 @@ async fn woken(cx: Context<'_>, id: &RuntimeId) -> Result<Woken, LedgerError> {
         Claimed::Lost(Lost::Gone | Lost::NoRecord) => Ok(Woken::NotFound),
         Claimed::Lost(lost) => Ok(Woken::Failed(format!("its record says otherwise: {lost:?}"))),
     }
+}
+
+/// The record. What a dead holder left half done is first finished or given back, as a pass would do it: whoever
+/// calls must not need one.
+async fn in_order(cx: Context<'_>, id: &RuntimeId) -> Result<Option<Record>, LedgerError> {
+    let record = cx.ledger().get(id).await?;
+    let ended =
+        |record: &&Record| record.claim.as_ref().is_some_and(|claim| claim.until.plus(cx.policy().skew) <= cx.now());
+    let Some(left) = record.as_ref().filter(ended) else { return Ok(record) };
+    // Boxed: what is recovered may be called back in turn.
+    let _ = Box::pin(recover::recover(cx, &Scene::bare(), id, left)).await?;
+    cx.ledger().get(id).await
 }
 
 async fn resume(cx: Context<'_>, seen: &Observation, record: &Record, until: Time) -> Result<Woken, LedgerError> {

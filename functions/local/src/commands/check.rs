@@ -13,8 +13,8 @@ use crate::{
 };
 
 /// The faults of a configuration, each with its line; warnings don't fail.
-pub(crate) fn check(file: Option<&Path>, terminal: Terminal) -> Result<Answer, Fault> {
-    let settings = match settings::load(file) {
+pub(crate) fn check(file: Option<&Path>, config: Option<&Path>, terminal: Terminal) -> Result<Answer, Fault> {
+    let settings = match settings::load(file.or(config)) {
         Ok(settings) => settings,
         Err(SettingsError::Faults(faults)) => {
             let errors = faults.faults.iter().filter(|fault| fault.severity == Severity::Error).count();
@@ -22,6 +22,13 @@ pub(crate) fn check(file: Option<&Path>, terminal: Terminal) -> Result<Answer, F
             let text = format!("{faults}\n\n{}", terminal.paint(Style::Red, &head));
             let json = json!({ "ok": false, "file": faults.file, "faults": faults.faults, "omitted": faults.omitted });
             return Ok(Answer { text, json, exit: Exit::Usage });
+        }
+        Err(SettingsError::NotFound { path, .. }) if file.is_some() => {
+            let next = "name a configuration, or none for the one that every command reads";
+            return Err(Fault::usage(
+                "configuration_unreadable",
+                format!("there is no file `{}`; {next}", path.display()),
+            ));
         }
         Err(other) => return Err(faulty(&other)),
     };

@@ -1,13 +1,13 @@
 //! `furlough explain RUNTIME`.
 
-use ledger::{Detail, Ledger};
-use lifecycle::{Explanation, Snapshot, Subject};
+use lifecycle::{Explanation, Snapshot, Subject, UnitSnapshot};
 use serde_json::json;
 
 use crate::{
     answer::{Answer, Fault, to_json},
     names::{Candidate, resolve},
-    parts::{Plant, ledger_fault, pass_fault},
+    notes::Notes,
+    parts::{Plant, pass_fault},
     render,
 };
 
@@ -23,30 +23,24 @@ pub(crate) async fn command(plant: &Plant, name: &str) -> Result<Answer, Fault> 
     };
     let explanation = lifecycle::explain(subject, unit, &plant.settings.policy, survey.plan.made_at);
     let about = about(subject);
-    let hold = hold(&pass.ledger, subject).await?;
-    let text = render::explain::text(&explanation, &about, hold.as_ref().map(by_whom).as_deref(), plant.terminal);
-    Ok(Answer::done(text, document(&explanation, &about, hold.as_ref())))
+    let notes = Notes::of(&pass, &only(unit, subject), &survey.plan.backends, explanation.at).await?;
+    let text = render::explain::text(&explanation, &about, &notes, plant.terminal);
+    Ok(Answer::done(text, document(&explanation, &about, &notes)))
 }
 
-fn document(explanation: &Explanation, about: &str, hold: Option<&Detail>) -> serde_json::Value {
+/// A snapshot of one runtime.
+fn only(unit: &UnitSnapshot, subject: &Subject) -> Snapshot {
+    let mut unit = unit.clone();
+    unit.set_subjects(vec![subject.clone()]);
+    Snapshot { units: vec![unit] }
+}
+
+fn document(explanation: &Explanation, about: &str, notes: &Notes) -> serde_json::Value {
     let mut document = to_json(explanation);
     document["about"] = json!(about);
-    document["hold"] = json!(hold.map(|hold| json!({ "why": hold.hold_why, "by": hold.hold_by })));
+    document["hold"] = to_json(notes.hold(&explanation.runtime));
+    document["pauses"] = notes.documents();
     document
-}
-
-/// What is told of a hold that its record has; a label tells nothing more.
-async fn hold(ledger: &Ledger, subject: &Subject) -> Result<Option<Detail>, Fault> {
-    if subject.record.as_ref().is_none_or(|record| record.hold_until.is_none()) {
-        return Ok(None);
-    }
-    ledger.detail(&subject.id).await.map_err(ledger_fault)
-}
-
-fn by_whom(hold: &Detail) -> String {
-    let by = hold.hold_by.as_deref().unwrap_or("someone");
-    let why = hold.hold_why.as_deref().filter(|why| !why.is_empty());
-    format!("held by {by}{}", why.map_or(String::new(), |why| format!(": {why}")))
 }
 
 /// The runtimes of a snapshot, to be named.

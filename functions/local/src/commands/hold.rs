@@ -1,5 +1,7 @@
 //! `furlough hold RUNTIME` and `furlough release RUNTIME`.
 
+use std::time::Duration;
+
 use ledger::{HoldRequest, HoldSet};
 use lifecycle::{duration::Human, record::Hold};
 use serde_json::json;
@@ -15,12 +17,22 @@ use crate::{
     terminal::Style,
 };
 
+/// How long a hold lasts of which nobody said how long: one that is forgotten ends.
+const USUAL: Duration = Duration::from_hours(30 * 24);
+
+/// The word for a hold without an end.
+const EVER: &str = "ever";
+
 /// The longest reason, in bytes.
 const MAX_WHY_BYTES: usize = 1000;
 
 /// Keeps a runtime from being touched.
 pub(crate) async fn hold(plant: &Plant, asked: &cli::Hold) -> Result<Answer, Fault> {
-    let span = asked.span.as_deref().map(span).transpose()?;
+    let span = match asked.span.as_deref() {
+        None => Some(USUAL),
+        Some(EVER) => None,
+        Some(text) => Some(span(text)?),
+    };
     check_why(&asked.why)?;
     let pass = plant.acting("hold").await?;
     let named = Candidates::read(&pass, plant.terminal).await?.named(&asked.runtime.name)?;
@@ -36,8 +48,11 @@ pub(crate) async fn hold(plant: &Plant, asked: &cli::Hold) -> Result<Answer, Fau
     };
     let mut text = match (span, until) {
         (Some(span), Some(until)) => format!("{name} is held for {}, until {}", Human(span), clock(until)),
-        _ => format!("{name} is held until `furlough release`"),
+        _ => format!("{name} is held for ever, until `furlough release`"),
     };
+    if asked.span.is_none() {
+        text = format!("{text}; for another time: `--for 90d`, or `--for ever`");
+    }
     if let Some(claim) = record.claim.as_ref().filter(|_| record.claimed(now)) {
         let warned = format!("{} is at work on it and may finish, until {}", claim.owner, clock(claim.until));
         text = format!("{text}\n{}", plant.terminal.paint(Style::Yellow, &warned));

@@ -6,10 +6,12 @@ use std::{
 };
 
 use lifecycle::{Plan, PlanError};
+use pass::Survey;
 
 use crate::{
     answer::{Answer, Exit, Fault, to_json},
     cli,
+    notes::Notes,
     parts::{Plant, pass_fault},
     render::plan::{table, validity},
     terminal::Style,
@@ -17,15 +19,16 @@ use crate::{
 
 /// Plans, and prints the plan or writes it to a file.
 pub(crate) async fn command(plant: &Plant, asked: &cli::Plan) -> Result<Answer, Fault> {
-    let plan = make(plant).await?;
+    let Planned { plan, notes } = make(plant).await?;
     let exit = ending(&plan);
     let written = asked.out.as_deref().map(|path| write(&plan, path)).transpose()?;
     let mut text = match asked.format {
-        cli::Format::Table => table(&plan, plant.terminal),
+        cli::Format::Table => table(&plan, &notes, plant.terminal),
         cli::Format::Json => plan.to_json().trim_end().to_owned(),
         cli::Format::Markdown => plan.markdown().trim_end().to_owned(),
     };
     let told = match &written {
+        Some(path) if plan.items.is_empty() => format!("Written to {}: there is nothing to do in it", path.display()),
         Some(path) => {
             let command = format!("furlough apply {}", path.display());
             format!("Written, {}. Do it with: {}", validity(&plan), plant.terminal.paint(Style::Cyan, &command))
@@ -41,9 +44,18 @@ pub(crate) async fn command(plant: &Plant, asked: &cli::Plan) -> Result<Answer, 
     Ok(Answer { text, json: sealed(&plan), exit })
 }
 
+/// A plan, and what people left word of.
+pub(crate) struct Planned {
+    pub(crate) plan: Plan,
+    pub(crate) notes: Notes,
+}
+
 /// A plan of everything, without a trace.
-pub(crate) async fn make(plant: &Plant) -> Result<Plan, Fault> {
-    plant.looking().await?.preview().await.map_err(|error| pass_fault(&error))
+pub(crate) async fn make(plant: &Plant) -> Result<Planned, Fault> {
+    let pass = plant.looking().await?;
+    let Survey { snapshot, plan } = pass.survey().await.map_err(|error| pass_fault(&error))?;
+    let notes = Notes::of(&pass, &snapshot, &plan.backends, plan.made_at).await?;
+    Ok(Planned { plan, notes })
 }
 
 /// The plan as its file has it, with its digest.
@@ -65,7 +77,10 @@ pub(crate) fn write(plan: &Plan, path: &Path) -> Result<PathBuf, Fault> {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
         Ok(text) if is_plan(&text) => {}
         Ok(_) => return Err(fault("what is there is not a plan; name another file, or remove that one")),
-        Err(error) => return Err(fault(&error.to_string())),
+        Err(error) if error.kind() == std::io::ErrorKind::IsADirectory => {
+            return Err(fault("it is a folder; name a file in it, such as `plan.json`"));
+        }
+        Err(error) => return Err(fault(&said(&error))),
     }
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let write = || {
@@ -74,8 +89,20 @@ pub(crate) fn write(plan: &Plan, path: &Path) -> Result<PathBuf, Fault> {
         file.as_file().sync_all()?;
         file.persist(path).map_err(|error| error.error)
     };
-    write().map_err(|error| fault(&error.to_string()))?;
+    write().map_err(|error| fault(&said(&error)))?;
     Ok(path.to_owned())
+}
+
+/// What the system says, and what to do.
+fn said(error: &std::io::Error) -> String {
+    use std::io::ErrorKind::{NotADirectory, NotFound, PermissionDenied, ReadOnlyFilesystem, StorageFull};
+    let next = match error.kind() {
+        NotFound | NotADirectory => "make its folder first, or name another file",
+        PermissionDenied | ReadOnlyFilesystem => "name a file where you may write",
+        StorageFull => "make room, or name a file on another disk",
+        _ => return format!("{error}; name another file"),
+    };
+    format!("{error}; {next}")
 }
 
 /// An expired, edited or cut plan is still a plan.

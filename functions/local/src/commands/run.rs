@@ -7,9 +7,13 @@ use pass::{Outcome, Pass};
 use serde_json::json;
 use tokio::signal::unix::{SignalKind, signal};
 
-use super::{apply::ending, check::mode};
+use super::{
+    apply::{document, ending},
+    check::mode,
+};
 use crate::{
-    answer::{Answer, Exit, Fault, to_json},
+    answer::{Answer, Exit, Fault},
+    notes::Notes,
     parts::{self, Plant},
     render,
     terminal::{Style, emit},
@@ -22,8 +26,9 @@ pub(crate) async fn command(plant: &Plant, once: bool) -> Result<Answer, Fault> 
     let usual = std::mem::replace(&mut pass.limits.sweep_every, Duration::ZERO);
     if once {
         let outcome = pass.run().await;
-        let text = render::report::pass(&outcome, plant.terminal);
-        return Ok(Answer { text, json: to_json(&outcome), exit: outcome_ending(&outcome) });
+        let notes = pauses(&pass, &outcome).await?;
+        let text = render::report::pass(&outcome, &notes, plant.terminal);
+        return Ok(Answer { text, json: document(&outcome, &notes), exit: outcome_ending(&outcome) });
     }
     let every = plant.settings.pass.every;
     plant.terminal.note(&format!(
@@ -39,7 +44,7 @@ pub(crate) async fn command(plant: &Plant, once: bool) -> Result<Answer, Fault> 
         let (outcome, stopped) = to_its_end(&pass, &mut stop).await;
         passes += 1;
         worst = worst.max(outcome_ending(&outcome));
-        tell(plant, &outcome)?;
+        tell(plant, &outcome, &pauses(&pass, &outcome).await?)?;
         if stopped || stop.within(every).await {
             break;
         }
@@ -64,12 +69,16 @@ async fn to_its_end(pass: &Pass, stop: &mut Stop) -> (Outcome, bool) {
     }
 }
 
+async fn pauses(pass: &Pass, outcome: &Outcome) -> Result<Notes, Fault> {
+    Notes::pauses(pass, outcome.report.backends.iter().map(|backend| &backend.note)).await
+}
+
 /// One JSON line a pass, or the report where there was something to tell.
-fn tell(plant: &Plant, outcome: &Outcome) -> Result<(), Fault> {
+fn tell(plant: &Plant, outcome: &Outcome, notes: &Notes) -> Result<(), Fault> {
     let told = if plant.terminal.json {
-        emit(&to_json(outcome))
+        emit(&document(outcome, notes))
     } else {
-        plant.terminal.say(&render::report::pass(outcome, plant.terminal))
+        plant.terminal.say(&render::report::pass(outcome, notes, plant.terminal))
     };
     told.map_err(|error| Fault::failed("output", error))
 }

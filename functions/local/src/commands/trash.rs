@@ -50,7 +50,7 @@ async fn lying(pass: &Pass) -> (Vec<Lying>, Vec<(BackendName, String)>) {
 fn listed(plant: &Plant, pass: &Pass, lying: &[Lying]) -> Answer {
     let (now, keep) = (pass.clock.now(), plant.settings.policy.trash_keep);
     let names = Names::new(lying.iter().map(|lying| &lying.entry.runtime));
-    let mut grid = Grid::new(plant.terminal, &["MOVED", "RUNTIME", "WHAT", "SIZE", "KEPT", "FROM"]).right(3);
+    let mut grid = Grid::new(plant.terminal, &["MOVED", "RUNTIME", "WHAT", "SIZE", "KEPT", "FROM"]).right(3).clipped(5);
     for Lying { entry, .. } in lying {
         grid.row([
             plain(ago(entry.at, now)),

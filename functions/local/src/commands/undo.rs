@@ -1,10 +1,13 @@
 //! `furlough undo [RUNTIME]`.
 
+use std::collections::BTreeMap;
+
 use pass::{Pass, Undoable, Undone, Way};
 use serde_json::{Value, json};
 
 use crate::{
     answer::{Answer, Exit, Fault},
+    candidates::Candidates,
     names::{Candidate, Names, decoded, resolve},
     parts::{Plant, pass_fault},
     render::{
@@ -35,7 +38,7 @@ pub(crate) async fn undo(pass: &Pass, name: Option<&str>, terminal: Terminal) ->
     }
     let chosen = match name {
         None => newest(acts),
-        Some(name) => of(acts, name)?,
+        Some(name) => of(pass, acts, name, terminal).await?,
     };
     let mut undone = Vec::new();
     for act in chosen {
@@ -54,20 +57,22 @@ fn newest(acts: Vec<Undoable>) -> Vec<Undoable> {
     }
 }
 
-/// The act of this entry of a trash, else those on this runtime.
-fn of(acts: Vec<Undoable>, name: &str) -> Result<Vec<Undoable>, Fault> {
+/// The act of this entry of a trash, else those on this runtime; none, where nothing was done with it.
+async fn of(pass: &Pass, acts: Vec<Undoable>, name: &str, terminal: Terminal) -> Result<Vec<Undoable>, Fault> {
     let has = |act: &Undoable| matches!(&act.way, Way::Trash(all) if all.iter().any(|entry| *entry.entry == *name));
     if let Some(act) = acts.iter().find(|act| has(act)) {
         return Ok(vec![act.clone()]);
     }
-    let candidates = acts.iter().map(|act| Candidate { id: act.runtime.clone(), about: origin(act) });
-    let mut candidates: Vec<_> = candidates.collect();
-    candidates.sort_by(|a, b| a.id.cmp(&b.id));
-    candidates.dedup_by(|a, b| a.id == b.id);
-    if candidates.is_empty() {
-        return Err(Fault::usage("nothing_to_undo", "there is nothing that can be taken back"));
+    // Of all that there are, not of those with acts alone: a part of another's name must not stand for this one.
+    let mut known: BTreeMap<_, _> = Candidates::read(pass, terminal).await?.known().collect();
+    for act in &acts {
+        known
+            .entry(act.runtime.clone())
+            .and_modify(|about| about.push_str(&origin(act)))
+            .or_insert_with(|| origin(act));
     }
-    let id = resolve(name, &candidates)?;
+    let known: Vec<_> = known.into_iter().map(|(id, about)| Candidate { id, about }).collect();
+    let id = resolve(name, &known)?;
     Ok(acts.into_iter().filter(|act| act.runtime == id).collect())
 }
 

@@ -8,8 +8,8 @@ use crate::{
     answer::{Answer, Exit, Fault},
     candidates::Candidates,
     names::decoded,
-    parts::Plant,
-    render::words::clock,
+    parts::{Plant, ledger_fault},
+    render::words::{clock, safe},
 };
 
 /// Resumes a suspended runtime; of many callers one does it.
@@ -26,8 +26,10 @@ async fn woken(pass: &Pass, id: &RuntimeId) -> Result<Answer, Fault> {
         Woken::AlreadyRunning => ("already_running", format!("{name} runs already"), Exit::Done),
         Woken::Pending => ("pending", format!("{name} is on its way; `furlough list` shows when it runs"), Exit::Done),
         Woken::Claimed { until } => {
-            let problem =
-                format!("somebody is at work on `{name}`, until {} at the latest; try again then", clock(until));
+            let claim = pass.ledger.get(id).await.map_err(ledger_fault)?.and_then(|record| record.claim);
+            let who = claim.map_or("somebody".to_owned(), |claim| format!("`{}`", safe(&claim.owner)));
+            let works = format!("{who} is at work on `{name}`, or failed at it");
+            let problem = format!("{works}; try again at {}, when that has ended at the latest", clock(until));
             return Err(Fault::refused("claimed", problem));
         }
         Woken::NotFound => return Err(Fault::failed("gone", format!("`{name}` is not there: nothing can wake it"))),

@@ -1,7 +1,7 @@
 //! An explanation for people: every rule in order, the value that it saw, its age, when it could next fire.
 
 use lifecycle::{
-    Explanation, Verdict,
+    Explanation, Reason, Verdict,
     explain::{Said, Step},
 };
 
@@ -12,11 +12,12 @@ use super::{
 };
 use crate::{
     names::decoded,
+    notes::Notes,
     terminal::{Style, Terminal},
 };
 
-/// The whole explanation. `about` is the runtime's path or image; `hold`: who holds it, and why.
-pub(crate) fn text(explanation: &Explanation, about: &str, hold: Option<&str>, terminal: Terminal) -> String {
+/// The whole explanation. `about` is the runtime's path or image.
+pub(crate) fn text(explanation: &Explanation, about: &str, notes: &Notes, terminal: Terminal) -> String {
     let mut lines = vec![terminal.paint(Style::Bold, &decoded(&explanation.runtime))];
     if !about.is_empty() {
         lines.push(safe(about).into_owned());
@@ -25,8 +26,7 @@ pub(crate) fn text(explanation: &Explanation, about: &str, hold: Option<&str>, t
         Some(policy) => format!("policy `{}`", safe(policy)),
         None => "no policy matches it".to_owned(),
     });
-    lines.push(format!("now: {}", verdict(explanation, terminal)));
-    lines.extend(hold.map(|hold| safe(hold).into_owned()));
+    lines.push(format!("now: {}", verdict(explanation, notes, terminal)));
     let mut grid = Grid::new(terminal, &["RULE", "SAW", "AGE", "SAYS", "NEXT"]).wrapped();
     for step in &explanation.steps {
         let age = step.age.map_or(String::new(), lasted);
@@ -36,11 +36,17 @@ pub(crate) fn text(explanation: &Explanation, about: &str, hold: Option<&str>, t
     format!("{}\n\n{}", lines.join("\n"), grid.text(0))
 }
 
-fn verdict(explanation: &Explanation, terminal: Terminal) -> String {
+fn verdict(explanation: &Explanation, notes: &Notes, terminal: Terminal) -> String {
     match &explanation.verdict {
         Verdict::Keep(reason, next) => {
             let next = next.map_or(String::new(), |at| format!("; next look {}", relative(at, explanation.at)));
-            format!("{}: {}{next}", terminal.paint(Style::Green, "keep"), safe(&reason.to_string()))
+            let why = match reason {
+                Reason::Paused => {
+                    format!("its backend {}", notes.paused(explanation.runtime.backend(), explanation.at))
+                }
+                reason => notes.sentence(&explanation.runtime, reason, explanation.at),
+            };
+            format!("{}: {why}{next}", terminal.paint(Style::Green, "keep"))
         }
         Verdict::Act(action, reason, evidence) => {
             let why = reason.with(evidence, explanation.at);

@@ -3,10 +3,9 @@
 use std::collections::BTreeMap;
 
 use lifecycle::{
-    Action, Headline, Item, Kept, Plan, Reason, Saves,
+    Action, Headline, Item, Kept, Plan, Reason, Saves, Time,
     duration::Human,
     plan::BackendNote,
-    policy::WorkspaceRule,
     report::{Bytes, Money},
 };
 
@@ -15,7 +14,8 @@ use super::{
     words::{clip, count, relative, safe},
 };
 use crate::{
-    names::Names,
+    names::{Names, named},
+    notes::Notes,
     terminal::{Style, Terminal},
 };
 
@@ -23,7 +23,7 @@ use crate::{
 const KEPT_LINES: usize = 60;
 
 /// The longest list of what would be lost in a table; JSON has all of it.
-const LOST_CHARS: usize = 60;
+const LOST_CHARS: usize = 72;
 
 /// Short names for every runtime of a plan.
 pub(crate) fn names(plan: &Plan) -> Names {
@@ -31,14 +31,14 @@ pub(crate) fn names(plan: &Plan) -> Names {
 }
 
 /// The whole plan: idle hours first, then what would be done, then what would not.
-pub(crate) fn table(plan: &Plan, terminal: Terminal) -> String {
+pub(crate) fn table(plan: &Plan, notes: &Notes, terminal: Terminal) -> String {
     let names = names(plan);
     let mut opening = idle(&plan.headline, terminal);
     if let Some(saves) = saves(plan.headline.saves) {
         opening = format!("{opening}\nThis plan saves {}", terminal.paint(Style::Bold, &saves));
     }
     let mut parts = vec![opening];
-    let troubles = troubles(plan.backends.iter(), terminal);
+    let troubles = troubles(plan.backends.iter(), notes, plan.made_at, terminal);
     if !troubles.is_empty() {
         parts.push(troubles.join("\n"));
     }
@@ -48,7 +48,7 @@ pub(crate) fn table(plan: &Plan, terminal: Terminal) -> String {
         items(plan, &names, terminal)
     });
     if !plan.kept.is_empty() {
-        parts.push(kept(plan, &names, terminal));
+        parts.push(kept(plan, &names, notes, terminal));
     }
     parts.join("\n\n")
 }
@@ -95,12 +95,17 @@ pub(crate) fn hours(hours: f64) -> String {
 }
 
 /// A line for each backend that something is wrong with.
-pub(crate) fn troubles<'a>(notes: impl Iterator<Item = &'a BackendNote>, terminal: Terminal) -> Vec<String> {
-    notes.filter_map(|note| trouble(note, terminal)).collect()
+pub(crate) fn troubles<'a>(
+    backends: impl Iterator<Item = &'a BackendNote>,
+    notes: &Notes,
+    now: Time,
+    terminal: Terminal,
+) -> Vec<String> {
+    backends.filter_map(|note| trouble(note, notes, now, terminal)).collect()
 }
 
 /// What is wrong with a backend, or stands in the way of acting on it.
-fn trouble(note: &BackendNote, terminal: Terminal) -> Option<String> {
+fn trouble(note: &BackendNote, notes: &Notes, now: Time, terminal: Terminal) -> Option<String> {
     let mut said = Vec::new();
     if let Some(error) = &note.listing.error {
         said.push(format!("could not be read: {}", safe(error)));
@@ -108,10 +113,10 @@ fn trouble(note: &BackendNote, terminal: Terminal) -> Option<String> {
         said.push("was read in part only".to_owned());
     }
     if note.paused {
-        said.push("is paused: `furlough unpause` lets it go on".to_owned());
+        said.push(notes.paused(&note.backend, now));
     }
     if let Some(breaker) = note.breaker {
-        said.push(format!("only reports: {}", Reason::Breaker { breaker }));
+        said.push(format!("only reports: {breaker}"));
     }
     if note.unlabelled > 0 {
         said.push(format!("has {} that the scope does not name", count(note.unlabelled, "more runtime")));
@@ -134,17 +139,9 @@ pub(crate) fn why(item: &Item, plan: &Plan) -> String {
     safe(&item.reason.with(&item.evidence, plan.made_at)).into_owned()
 }
 
-/// What becomes of work that is kept nowhere else. Only a deletion takes it.
+/// What becomes of work that is kept nowhere else.
 fn work(item: &Item) -> String {
-    let work = item.evidence.would_lose.iter().map(|lost| safe(lost)).collect::<Vec<_>>().join(", ");
-    if item.action != Action::Delete || work.is_empty() {
-        return String::new();
-    }
-    let fate = match item.evidence.workspace {
-        WorkspaceRule::Save => "saved first",
-        WorkspaceRule::Discard => "NOT saved",
-    };
-    format!("; {fate}: {}", clip(&work, LOST_CHARS))
+    item.work().map_or(String::new(), |work| format!("; {}", clip(&safe(&work), LOST_CHARS)))
 }
 
 fn items(plan: &Plan, names: &Names, terminal: Terminal) -> String {
@@ -157,7 +154,7 @@ fn items(plan: &Plan, names: &Names, terminal: Terminal) -> String {
         };
         grid.row([
             in_style(style(item.action), item.action.to_string()),
-            in_style(Style::Bold, names.of(&item.runtime)),
+            in_style(Style::Bold, named(&names.of(&item.runtime), &item.evidence.about)),
             plain(saved),
             plain(why(item, plan) + &work(item)),
         ]);
@@ -165,7 +162,7 @@ fn items(plan: &Plan, names: &Names, terminal: Terminal) -> String {
     grid.text(0)
 }
 
-fn kept(plan: &Plan, names: &Names, terminal: Terminal) -> String {
+fn kept(plan: &Plan, names: &Names, notes: &Notes, terminal: Terminal) -> String {
     // Tombstones are records of what is no more; JSON has them.
     let kept: Vec<_> = plan.kept.iter().filter(|kept| kept.reason != Reason::Gone).collect();
     let head = terminal.paint(Style::Bold, &format!("Kept: {}", kept.len()));
@@ -175,7 +172,11 @@ fn kept(plan: &Plan, names: &Names, terminal: Terminal) -> String {
     let mut grid = Grid::new(terminal, &["RUNTIME", "WHY", "NEXT LOOK"]);
     for kept in kept {
         let next = kept.next_check.map_or("–".to_owned(), |at| relative(at, plan.made_at));
-        grid.row([plain(names.of(&kept.runtime)), plain(safe(&kept.reason.to_string())), in_style(Style::Dim, next)]);
+        grid.row([
+            plain(named(&names.of(&kept.runtime), notes.about(&kept.runtime))),
+            plain(notes.why_kept(kept, plan.made_at)),
+            in_style(Style::Dim, next),
+        ]);
     }
     format!("{head}\n{}", grid.text(0))
 }

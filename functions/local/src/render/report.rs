@@ -1,7 +1,7 @@
 //! A report of a pass for people.
 
 use lifecycle::{
-    Report,
+    Reason, Report,
     report::{Bytes, Entry, Fate, Standing},
 };
 use pass::Outcome;
@@ -12,7 +12,8 @@ use super::{
     words::{clip, count, safe},
 };
 use crate::{
-    names::{Names, decoded},
+    names::{Names, decoded, named},
+    notes::Notes,
     terminal::{Style, Terminal},
 };
 
@@ -20,9 +21,10 @@ use crate::{
 const DETAIL_CHARS: usize = 100;
 
 /// The whole report: idle hours first, then what became of each act.
-pub(crate) fn text(report: &Report, terminal: Terminal) -> String {
+pub(crate) fn text(report: &Report, notes: &Notes, terminal: Terminal) -> String {
     let mut parts = vec![format!("{}\n{}", idle(&report.headline, terminal), counts(report, terminal))];
-    parts.extend(backends(report, terminal));
+    parts.extend(untouched(report));
+    parts.extend(backends(report, notes, terminal));
     if !report.entries.is_empty() {
         parts.push(entries(&report.entries, terminal));
     }
@@ -33,8 +35,8 @@ pub(crate) fn text(report: &Report, terminal: Terminal) -> String {
 }
 
 /// The report of a pass, and what it put in order beside its plan.
-pub(crate) fn pass(outcome: &Outcome, terminal: Terminal) -> String {
-    let mut parts = vec![text(&outcome.report, terminal)];
+pub(crate) fn pass(outcome: &Outcome, notes: &Notes, terminal: Terminal) -> String {
+    let mut parts = vec![text(&outcome.report, notes, terminal)];
     let upkeep = upkeep(outcome);
     if !upkeep.is_empty() {
         parts.push(upkeep.join("\n"));
@@ -57,8 +59,18 @@ fn counts(report: &Report, terminal: Terminal) -> String {
     format!("{}{saved}", terminal.paint(style, &told))
 }
 
-fn backends(report: &Report, terminal: Terminal) -> Option<String> {
-    let notes = troubles(report.backends.iter().map(|backend| &backend.note), terminal);
+/// `Kept: 3 active, 1 held; 988 were not due and were not looked at`.
+fn untouched(report: &Report) -> Option<String> {
+    let kept = report.kept.iter().filter(|(code, _)| *code != Reason::Gone.code());
+    let kept: Vec<_> = kept.map(|(code, count)| format!("{count} {}", code.replace('_', " "))).collect();
+    let kept = (!kept.is_empty()).then(|| format!("Kept: {}", kept.join(", ")));
+    let rest = (report.not_due > 0).then(|| format!("{} not due and not looked at", count(report.not_due, "runtime")));
+    let told: Vec<_> = kept.into_iter().chain(rest).collect();
+    (!told.is_empty()).then(|| told.join("; "))
+}
+
+fn backends(report: &Report, notes: &Notes, terminal: Terminal) -> Option<String> {
+    let notes = troubles(report.backends.iter().map(|backend| &backend.note), notes, report.at, terminal);
     let errors = report.backends.iter().flat_map(|backend| {
         let said = backend.note.listing.error.as_deref();
         let new = backend.errors.iter().filter(move |error| Some(&***error) != said);
@@ -76,7 +88,7 @@ fn entries(entries: &[Entry], terminal: Terminal) -> String {
         grid.row([
             fate(entry.fate),
             in_style(style(entry.action), entry.action.to_string()),
-            in_style(Style::Bold, names.of(&entry.runtime)),
+            in_style(Style::Bold, named(&names.of(&entry.runtime), &entry.about)),
             plain(if bytes == 0 { "–".to_owned() } else { Bytes(bytes).to_string() }),
             plain(clip(&safe(&detail(entry)), DETAIL_CHARS)),
         ]);
