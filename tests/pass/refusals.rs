@@ -114,6 +114,32 @@ async fn the_switch_of_all_backends_stops_each() {
     assert_eq!(refused(&stage, &plan).await, "a: refused (paused)");
 }
 
+/// Pulls the switch as soon as something was done.
+struct PullsTheSwitch(ledger::Ledger, lifecycle::Time);
+
+#[async_trait::async_trait]
+impl pass::Notifier for PullsTheSwitch {
+    async fn deliver(&self, _: &pass::notify::Event) -> Result<(), pass::notify::NotifyError> {
+        self.0.pause(None, "that was not meant", "me", self.1).await.unwrap();
+        Ok(())
+    }
+}
+
+#[tokio::test]
+async fn the_switch_stops_a_pass_that_is_at_work() {
+    let stage = Stage::new().await.policy(|policy| policy.budgets.suspend.as_mut().unwrap().min = 10);
+    for name in ["a", "b", "c"] {
+        stage.add(RuntimeSpec::running(name));
+    }
+    stage.tick().await;
+    stage.advance(31 * MINUTE);
+    let mut pass = stage.pass();
+    pass.limits.concurrency = 1;
+    pass.notifier = Some(std::sync::Arc::new(PullsTheSwitch(stage.ledger.clone(), stage.now())));
+    let _ = pass.run().await;
+    assert_eq!(stage.effects(), ["a suspended"], "each claim asks again");
+}
+
 #[tokio::test]
 async fn work_under_way_is_refused() {
     let (stage, plan) = planned_stage().await;
