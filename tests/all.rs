@@ -18,6 +18,7 @@ mod field_reports;
 mod ledger;
 mod mutations;
 mod pass;
+mod races;
 mod readme;
 mod settings;
 mod simulation;

@@ -1,10 +1,9 @@
 //! The ledger, on the same SDK and the same conditions as on AWS, against the embedded store.
 
 mod claims;
-mod fixture;
+pub(crate) mod fixture;
 mod format;
 mod index;
 mod life;
 mod observed;
-mod races;
 mod whole;

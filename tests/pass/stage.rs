@@ -39,7 +39,7 @@ pub(crate) fn start() -> Time {
 pub(crate) struct Hands(Arc<AtomicI64>);
 
 impl Hands {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self(Arc::new(AtomicI64::new(start().millis())))
     }
 

@@ -96,10 +96,25 @@ async fn in_order(cx: Context<'_>, id: &RuntimeId) -> Result<Option<Record>, Led
 }
 
 async fn resume(cx: Context<'_>, seen: &Observation, record: &Record, until: Time) -> Result<Woken, LedgerError> {
-    let (id, token) = (&seen.id, record.token);
-    if seen.state == State::Running {
-        return runs(cx, seen.clone(), token, seen.incarnation.clone()).await;
+    // It ran when it was looked at and rested when it was claimed: only a look under the claim tells which it is.
+    let now_seen = match seen.state {
+        State::Running => cx.calls().look(&seen.id).await,
+        _ => Ok(Sighting::Seen(Box::new(seen.clone()))),
+    };
+    match now_seen {
+        Ok(Sighting::Seen(seen)) if seen.state == State::Running => {
+            let incarnation = seen.incarnation.clone();
+            runs(cx, *seen, record.token, incarnation).await
+        }
+        Ok(Sighting::Seen(seen)) => ask(cx, &seen, record, until).await,
+        // The claim is left to be found.
+        Ok(Sighting::NotThere) => Ok(Woken::NotFound),
+        Err(error) => Ok(Woken::Failed(error.to_string())),
     }
+}
+
+async fn ask(cx: Context<'_>, seen: &Observation, record: &Record, until: Time) -> Result<Woken, LedgerError> {
+    let (id, token) = (&seen.id, record.token);
     match cx.calls().resume(&target(seen), until).await {
         Ok(Outcome::Done(incarnation)) => runs(cx, seen.clone(), token, incarnation).await,
         Ok(Outcome::AlreadyDone | Outcome::Unknown(_)) => found(cx, id, token).await,

@@ -43,6 +43,7 @@ impl Ledger {
             };
             match written {
                 Written::Done(record) => return Ok(record),
+                Written::Refused(Some(now_there)) if superseded(known.as_ref(), &now_there) => return Ok(now_there),
                 Written::Refused(now_there) => known = now_there,
             }
         }
@@ -130,6 +131,11 @@ impl Ledger {
         let set = format!("SET #v = :v, #due_shard = :due_shard{set}");
         Some((finish::spliced(&set, "", &remove), values))
     }
+}
+
+/// Somebody claimed or registered it since it was read: what was seen is of before that, and would undo it.
+fn superseded(known: Option<&Record>, now_there: &Record) -> bool {
+    known.is_some_and(|known| known.token != now_there.token)
 }
 
 /// Why what was probed is not what the record is about.
