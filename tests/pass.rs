@@ -3,6 +3,7 @@
 mod crash;
 mod inventory;
 mod keeping;
+mod late;
 mod life;
 mod races;
 mod refusals;

@@ -169,6 +169,15 @@ pub(crate) struct GiveBack {
 }
 
 impl GiveBack {
+    fn moved(why: impl Into<String>, due_at: Time) -> Self {
+        Self { fate: Fate::Moved, why: why.into(), failure: Failure::No { due_at } }
+    }
+
+    fn failed(cx: Context<'_>, ready: &Ready, why: String) -> Self {
+        let due_at = cx.now().plus(cx.backoff(ready.record.attempts));
+        Self { fate: Fate::Failed, why, failure: Failure::Yes { due_at } }
+    }
+
     async fn give_back(self, cx: Context<'_>, ready: &Ready, held: &Held) -> Result<Fated, LedgerError> {
         settle::abandon(cx, ready, held, self.failure).await?;
         let fated = Fated::new(self.fate, self.why);
@@ -178,34 +187,34 @@ impl GiveBack {
 }
 
 /// After the claim: the runtime as it is now must still be what the item says, by the same planner, and nobody
-/// may have asked for it.
+/// may have asked for it. The record is read last, nearest to the act.
 async fn look_again(cx: Context<'_>, scene: &Scene, ready: &Ready, held: &Held) -> Result<(), GiveBack> {
-    let now = cx.now();
-    let moved = |why: String, due_at: Time| GiveBack { fate: Fate::Moved, why, failure: Failure::No { due_at } };
-    let failed = |why: String| GiveBack {
-        fate: Fate::Failed,
-        why,
-        failure: Failure::Yes { due_at: now.plus(cx.backoff(ready.record.attempts)) },
-    };
-    match cx.ledger().get(&ready.item.runtime).await {
-        Ok(Some(record)) if record.token == held.token && record.wanted_at.is_none() => {}
-        Ok(Some(record)) if record.token == held.token => {
-            return Err(GiveBack { fate: Fate::Refused, ..moved(Reason::Wanted.to_string(), now) });
-        }
-        Ok(_) => return Err(moved("the claim is no longer ours".to_owned(), now)),
-        Err(error) => return Err(failed(error.to_string())),
-    }
-    // The record as it was before the claim: the claim itself is no reason to keep.
     let record = Some(ready.record.clone());
-    match examine::look(cx, scene, &ready.item.runtime, record, Writes::Nothing).await {
-        Look::Subject(subject) => {
-            let verdict = scene.judge(cx, *subject, cx.now());
-            let next = verdict.next_check().unwrap_or(now);
-            verdict.still(&ready.item).map_err(|why| moved(why, next))
+    let mut subject = match examine::look(cx, scene, &ready.item.runtime, record, Writes::Nothing).await {
+        Look::Subject(subject) => *subject,
+        Look::NotThere => return Err(GiveBack::moved("it is not there any more", cx.now())),
+        Look::Failed(error) => return Err(GiveBack::failed(cx, ready, error.to_string())),
+        Look::Ledger(error) => return Err(GiveBack::failed(cx, ready, error.to_string())),
+    };
+    subject.record = Some(Box::new(read_again(cx, ready, held).await?));
+    let verdict = scene.judge(cx, subject, cx.now());
+    let next = verdict.next_check().unwrap_or_else(|| cx.now());
+    verdict.still(&ready.item).map_err(|why| GiveBack::moved(why, next))
+}
+
+/// The record under the claim, but for the claim itself, which is no reason to keep. A claim that changes no state
+/// (files, a notice) refuses no heartbeat: what came since is in it.
+async fn read_again(cx: Context<'_>, ready: &Ready, held: &Held) -> Result<Record, GiveBack> {
+    match cx.ledger().get(&ready.item.runtime).await {
+        Ok(Some(record)) if record.token == held.token && record.wanted_at.is_none() => {
+            let (state, due_at) = (ready.record.state, ready.record.due_at);
+            Ok(Record { claim: None, state, due_at, ..record })
         }
-        Look::NotThere => Err(moved("it is not there any more".to_owned(), now)),
-        Look::Failed(error) => Err(failed(error.to_string())),
-        Look::Ledger(error) => Err(failed(error.to_string())),
+        Ok(Some(record)) if record.token == held.token => {
+            Err(GiveBack { fate: Fate::Refused, ..GiveBack::moved(Reason::Wanted.to_string(), cx.now()) })
+        }
+        Ok(_) => Err(GiveBack::moved("the claim is no longer ours", cx.now())),
+        Err(error) => Err(GiveBack::failed(cx, ready, error.to_string())),
     }
 }
 
