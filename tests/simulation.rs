@@ -42,13 +42,14 @@
 //! 11. *Limits everywhere.* A pass ends in bounded time, after a bounded number of calls.
 //!
 //! A violation prints its seed and the trace of its runtime. `FURLOUGH_SEED=N cargo test -p furlough-tests
-//! simulation::one_seed -- --nocapture` runs one seed and prints all of its trace; `tests/simulate.rs` runs many.
+//! simulation::tests::one_seed -- --nocapture` runs one seed and prints all of its trace; `tests/simulate.rs` runs many.
 
 mod actors;
 mod auditor;
 mod chance;
 mod process;
 mod provider;
+mod reached;
 mod scenario;
 mod sim;
 #[cfg(test)]
@@ -57,6 +58,7 @@ mod trace;
 mod wire;
 mod world;
 
+pub(crate) use reached::REACHED;
 pub(crate) use sim::run;
 
 /// What happened to a seed that breaks an invariant: its trace as far as it concerns the runtime, and what broke.

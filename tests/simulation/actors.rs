@@ -2,13 +2,12 @@
 
 use std::time::Duration;
 
-use ledger::{Arming, Heartbeat, HoldRequest, HoldSet, Registered};
+use ledger::{Arming, Heartbeat, HoldRequest, HoldSet, Ledger, Registered};
 use lifecycle::{RuntimeId, State, record::Hold};
 use pass::{Pass, Woken};
 use tokio::time::sleep;
 
 use super::{
-    auditor::TICK,
     chance::Chance,
     process::Process,
     scenario::{SECOND, backend, id},
@@ -21,15 +20,16 @@ use super::{
 pub(crate) async fn agent(sim: Sim, number: usize) {
     let chance = Chance::named(sim.seed(), &format!("agent-{number}"));
     let process = Process::new(&sim, &format!("agent-{number}"), 0);
+    let ledger = sim.ledger(&process);
     let kind = sim.scenario().runtimes[number];
     let id = id(number);
     let mut epoch = None;
     if kind.beats && kind.whose == super::scenario::Whose::Ours && chance.mille(700) {
-        epoch = register(&sim, &process, &id).await;
+        epoch = register(&process, &ledger, &id).await;
     }
     loop {
         for _ in 0..=chance.below(6) {
-            work(&sim, &process, &chance, &id, epoch).await;
+            work(&process, &ledger, &chance, (&id, epoch)).await;
             sleep(chance.seconds(20..=100)).await;
         }
         tokio::select! {
@@ -44,7 +44,7 @@ pub(crate) async fn agent(sim: Sim, number: usize) {
             sleep(chance.seconds(60..=120)).await;
         }
         if chance.mille(40) && kind.beats {
-            epoch = register(&sim, &process, &id).await.or(epoch);
+            epoch = register(&process, &ledger, &id).await.or(epoch);
         }
     }
 }
@@ -58,7 +58,8 @@ fn silence(chance: &Chance) -> Duration {
     }
 }
 
-async fn work(sim: &Sim, process: &Process, chance: &Chance, id: &RuntimeId, epoch: Option<u64>) {
+async fn work(process: &Process, ledger: &Ledger, chance: &Chance, (id, epoch): (&RuntimeId, Option<u64>)) {
+    let sim = process.sim();
     let now = sim.now();
     let busy = chance.mille(200).then(|| chance.seconds(60..=400));
     let kind = sim.with(|state| {
@@ -77,14 +78,18 @@ async fn work(sim: &Sim, process: &Process, chance: &Chance, id: &RuntimeId, epo
         Some(kind)
     });
     if kind.is_some_and(|kind| kind.beats) {
-        beat(sim, process, id, epoch, busy).await;
+        beat(process, ledger, (id, epoch), busy).await;
     }
 }
 
-async fn beat(sim: &Sim, process: &Process, id: &RuntimeId, epoch: Option<u64>, busy: Option<Duration>) {
+async fn beat(process: &Process, ledger: &Ledger, (id, epoch): (&RuntimeId, Option<u64>), busy: Option<Duration>) {
+    let sim = process.sim();
     let since = sim.now();
-    let told = sim.ledger(process).heartbeat(id, epoch, busy, process.now()).await;
-    sim.note(process.name(), Some(id), || format!("is told {told:?}"));
+    let told = ledger.heartbeat(id, epoch, busy, process.now()).await;
+    sim.note(process.name(), Some(id), || match &told {
+        Ok(told) => format!("is told {told:?}"),
+        Err(_) => "is told nothing".to_owned(),
+    });
     match told {
         Ok(Heartbeat::Coalesced) => {
             sim.count("a heartbeat is coalesced");
@@ -101,7 +106,8 @@ async fn beat(sim: &Sim, process: &Process, id: &RuntimeId, epoch: Option<u64>, 
     }
 }
 
-async fn register(sim: &Sim, process: &Process, id: &RuntimeId) -> Option<u64> {
+async fn register(process: &Process, ledger: &Ledger, id: &RuntimeId) -> Option<u64> {
+    let sim = process.sim();
     if stage(sim, id) != Some(State::Running) {
         return None;
     }
@@ -110,7 +116,7 @@ async fn register(sim: &Sim, process: &Process, id: &RuntimeId) -> Option<u64> {
     let now = process.now();
     let idle_ms = u64::try_from(idle.as_millis()).ok();
     let arming = Arming { idle_ms, cap_at: None, due_at: Some(now.plus(idle)) };
-    let told = sim.ledger(process).register(id, &<_>::default(), arming, now).await;
+    let told = ledger.register(id, &<_>::default(), arming, now).await;
     match told {
         Ok(Registered::Done(record)) => Some(record.epoch),
         Ok(Registered::Claimed { .. }) => {
@@ -139,11 +145,11 @@ pub(crate) async fn scheduler(sim: Sim, number: u64) {
 }
 
 /// One pass. Whether the process lives on.
-async fn tick(sim: &Sim, process: &Process, pass: &Pass) -> bool {
+pub(crate) async fn tick(sim: &Sim, process: &Process, pass: &Pass) -> bool {
     let began = sim.now();
     sim.with(|state| state.auditor.pass_begins(process.name(), began));
     sim.note(process.name(), None, || "begins a pass".to_owned());
-    let Some(outcome) = process.run(pass.run()).await else { return false };
+    let Some(outcome) = process.run(Box::pin(pass.run())).await else { return false };
     let now = sim.now();
     sim.note(process.name(), None, || {
         let entries = outcome.report.entries.iter();
@@ -179,15 +185,6 @@ async fn tick(sim: &Sim, process: &Process, pass: &Pass) -> bool {
     true
 }
 
-/// Passes in the calm, by one who does not die, for so long.
-pub(crate) async fn ticks(sim: &Sim, process: &Process, pass: &Pass, long: Duration) {
-    let until = sim.now().plus(long);
-    while sim.now() < until {
-        sleep(TICK).await;
-        tick(sim, process, pass).await;
-    }
-}
-
 /// A person at the command line: wakes, holds, releases, pauses, and applies plans that have grown old.
 pub(crate) async fn person(sim: Sim) {
     let chance = Chance::named(sim.seed(), "person");
@@ -198,7 +195,7 @@ pub(crate) async fn person(sim: Sim) {
         let process = Process::new(&sim, "pass-person", life);
         let id = id(usize::try_from(chance.below(sim.scenario().runtimes.len() as u64)).unwrap_or_default());
         let deed = chance.below(10);
-        let _ = process.run(by_hand(&sim, &process, &chance, &id, deed)).await;
+        let _ = process.run(Box::pin(by_hand(&sim, &process, &chance, &id, deed))).await;
     }
 }
 
@@ -206,7 +203,7 @@ async fn by_hand(sim: &Sim, process: &Process, chance: &Chance, id: &RuntimeId, 
     let ledger = sim.ledger(process);
     match deed {
         0 | 1 => {
-            let woken = sim.pass(process).wake(id).await;
+            let woken = Box::pin(sim.pass(process).wake(id)).await;
             sim.note(process.name(), Some(id), || format!("wakes it: {woken:?}"));
             if matches!(woken, Woken::Running(_)) {
                 sim.count("a person wakes a runtime");
@@ -241,11 +238,11 @@ async fn by_hand(sim: &Sim, process: &Process, chance: &Chance, id: &RuntimeId, 
         }
         _ => {
             let pass = sim.pass(process);
-            let Ok(plan) = pass.preview().await else { return };
+            let Ok(plan) = Box::pin(pass.preview()).await else { return };
             sleep(chance.seconds(0..=500)).await;
             let now = sim.now();
             sim.with(|state| state.auditor.pass_begins(process.name(), now));
-            if let Ok(report) = pass.apply(&plan).await {
+            if let Ok(report) = Box::pin(pass.apply(&plan)).await {
                 sim.count("a person applies a plan");
                 sim.note(process.name(), None, || format!("applied a plan: {:?}", report.counts()));
                 let now = sim.now();

@@ -21,7 +21,7 @@ use lifecycle::{RuntimeId, State, Time, verdict::Breaker};
 
 pub(crate) use self::{
     asked::Asked,
-    ending::{TICK, promised, promised_at_rest},
+    ending::{TICK, Wrong, promised, promised_at_rest},
     row::Row,
 };
 use super::{

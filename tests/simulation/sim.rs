@@ -26,7 +26,7 @@ use tokio::{
 
 use super::{
     actors,
-    auditor::{Asked, Auditor, Violation, promised, promised_at_rest},
+    auditor::{Asked, Auditor, TICK, Violation, Wrong, promised, promised_at_rest},
     chance::Chance,
     process::Process,
     provider,
@@ -110,12 +110,34 @@ async fn lives(sim: &Sim) {
     sim.note("-", None, || "the faults have ceased".to_owned());
     let process = Process::new(sim, "pass-last", 0);
     let pass = sim.pass(&process);
-    actors::ticks(sim, &process, &pass, promised(sim.scenario())).await;
-    sim.with(|state| state.auditor.in_order(&state.world, calm_since, sim.now()));
+    let out_of_order = |State { world, auditor, .. }: &State, now| auditor.out_of_order(world, calm_since, now);
+    within(sim, (&process, &pass), promised(sim.scenario()), out_of_order).await;
     let then = sim.now();
-    sim.heed();
-    actors::ticks(sim, &process, &pass, promised_at_rest(sim.scenario())).await;
-    sim.with(|state| state.auditor.left_its_stage(&state.world, then, sim.now()));
+    let still_at_rest = |State { world, auditor, .. }: &State, _| auditor.still_at_rest(world, then);
+    within(sim, (&process, &pass), promised_at_rest(sim.scenario()), still_at_rest).await;
+}
+
+/// Passes, until nothing is wrong. What still is after so long breaks a promise.
+async fn within(
+    sim: &Sim,
+    (process, pass): (&Process, &Pass),
+    long: Duration,
+    wrong: impl Fn(&State, Time) -> Vec<Wrong>,
+) {
+    let until = sim.now().plus(long);
+    loop {
+        sleep(TICK).await;
+        actors::tick(sim, process, pass).await;
+        let now = sim.now();
+        let wrong = sim.with(|state| wrong(state, now));
+        if wrong.is_empty() {
+            return;
+        }
+        if now >= until {
+            sim.with(|state| state.auditor.too_late(wrong, now));
+            return;
+        }
+    }
 }
 
 impl Sim {

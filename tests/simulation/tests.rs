@@ -2,22 +2,20 @@
 
 use std::{collections::BTreeMap, thread};
 
-use super::{account, run};
+use super::{REACHED, account, run};
 
-/// How many seeds; `.ci/run` runs more.
-const SEEDS: u64 = 40;
-
-/// What a simulation must reach to prove anything.
-const REACHED: &[&str] = &["a process dies between two calls"];
+/// Few seeds that together reach all of [`REACHED`] (`simulate cover`), so that a debug build runs them in seconds;
+/// `.ci/run` runs thousands.
+const SEEDS: &[u64] = &[0, 1, 2, 3, 4, 5, 6, 7];
 
 #[test]
 fn no_seed_breaks_an_invariant_and_all_that_matters_happens() {
     let halves = [0, 1].map(|half| {
         thread::spawn(move || {
             let mut counts = BTreeMap::<&'static str, u64>::new();
-            for seed in (half..SEEDS).step_by(2) {
-                let ran = run(seed, false);
-                assert!(ran.violation.is_none(), "{}", account(seed));
+            for seed in SEEDS.iter().skip(half).step_by(2) {
+                let ran = run(*seed, false);
+                assert!(ran.violation.is_none(), "{}", account(*seed));
                 for (event, times) in ran.counts {
                     *counts.entry(event).or_default() += times;
                 }
@@ -28,7 +26,7 @@ fn no_seed_breaks_an_invariant_and_all_that_matters_happens() {
     let [one, other] = halves.map(|half| half.join().expect("no violation"));
     let all = |event: &str| one.get(event).copied().unwrap_or(0) + other.get(event).copied().unwrap_or(0);
     let missing: Vec<_> = REACHED.iter().filter(|event| all(event) == 0).collect();
-    assert!(missing.is_empty(), "never happened in {SEEDS} seeds: {missing:?}");
+    assert!(missing.is_empty(), "never happened in {SEEDS:?}: {missing:?}");
 }
 
 #[test]

@@ -2,13 +2,16 @@
 
 use std::time::Duration;
 
-use lifecycle::{RuntimeId, State, Time, policy::Budget};
+use lifecycle::{
+    RuntimeId, State, Time,
+    policy::{Budget, WorkspaceRule},
+};
 
 use super::{Auditor, Row};
 use crate::simulation::{
     scenario::{MINUTE, Scenario},
     trace::offset,
-    world::{Runtime, World},
+    world::{By, Runtime, World},
 };
 
 /// How far apart the passes of the end are.
@@ -43,90 +46,90 @@ fn windows(scenario: &Scenario, budget: Option<Budget>) -> Duration {
     budget.map_or(Duration::ZERO, |budget| budget.per * fleet.div_ceil(budget.min.max(1)))
 }
 
+/// What is not as it must be in the end: the invariant, the runtime, and what.
+pub(crate) type Wrong = (u8, RuntimeId, String);
+
 impl Auditor {
+    /// The end has come, and this is still wrong.
+    pub(crate) fn too_late(&mut self, wrong: Vec<Wrong>, now: Time) {
+        if let Some((invariant, id, what)) = wrong.into_iter().next() {
+            self.violated(invariant, now, Some(&id), what);
+        }
+    }
+
     /// Nothing is claimed, in a middle state, forgotten by the index or unlike what is there; what was idle is
     /// reclaimed; who was refused got his runtime back.
-    pub(crate) fn in_order(&mut self, world: &World, calm_since: Time, now: Time) {
-        for (id, row) in self.rows.clone() {
-            if let Some(what) = out_of_order(&row, world.runtimes.get(&id), now) {
-                self.violated(5, now, Some(&id), what);
-            }
-        }
-        for (id, there) in &world.runtimes {
-            if !there.ours() {
-                if self.rows.contains_key(id) {
-                    self.count("what is not ours has a record");
-                }
-                continue;
-            }
-            if !self.rows.contains_key(id) {
-                self.violated(5, now, Some(id), "it is there, and has no record".to_owned());
-            }
-            self.got_it_back(id, there, now);
-            self.reclaimed(id, there, calm_since, now);
-            self.left_alone(id, there, now);
-        }
+    pub(crate) fn out_of_order(&self, world: &World, calm_since: Time, now: Time) -> Vec<Wrong> {
+        let of_rows = self.rows.iter().filter_map(|(id, row)| {
+            let what = out_of_order(row, world.runtimes.get(id), now)?;
+            Some((5, id.clone(), what))
+        });
+        let ours = world.runtimes.iter().filter(|(_, there)| there.ours());
+        let of_runtimes = ours.flat_map(|(id, there)| {
+            let unseen = (!self.rows.contains_key(id)).then(|| (5, "it is there, and has no record".to_owned()));
+            let wrong = [
+                unseen,
+                self.never_got_back(id, there),
+                self.not_reclaimed(id, there, calm_since, now),
+                self.not_left_alone(there, now),
+            ];
+            wrong.into_iter().flatten().map(|(invariant, what)| (invariant, id.clone(), what))
+        });
+        of_rows.chain(of_runtimes).collect()
     }
 
     /// Invariant 1: a heartbeat that was refused is not forgotten.
-    fn got_it_back(&mut self, id: &RuntimeId, there: &Runtime, now: Time) {
-        let refused = self.truth(id).refused;
-        if let Some(refused) = refused.filter(|at| there.state != State::Running && there.running_since < *at) {
-            let what = format!("a heartbeat was refused at {}, and it never ran again", offset(refused));
-            self.violated(1, now, Some(id), what);
-        }
+    fn never_got_back(&self, id: &RuntimeId, there: &Runtime) -> Option<(u8, String)> {
+        let refused = self.truths.get(id)?.refused?;
+        (there.state != State::Running && there.running_since < refused)
+            .then(|| (1, format!("a heartbeat was refused at {}, and it never ran again", offset(refused))))
     }
 
-    /// What was idle for long enough was reclaimed.
-    fn reclaimed(&mut self, id: &RuntimeId, there: &Runtime, calm_since: Time, now: Time) {
-        let rules = self.scenario.rules().clone();
-        let known = !there.kind.mute() || self.truth(id).acknowledged.is_some() || rules.unknown_after.is_some();
-        let exempt = self.exempt(id, there) || self.scenario.policy.breakers.silent.is_some();
+    /// What was idle for long enough is reclaimed.
+    fn not_reclaimed(&self, id: &RuntimeId, there: &Runtime, calm_since: Time, now: Time) -> Option<(u8, String)> {
+        if there.state != State::Running || self.exempt(id, there) || self.scenario.policy.breakers.silent.is_some() {
+            return None;
+        }
+        let rules = self.scenario.rules();
+        let acknowledged = self.truths.get(id).is_some_and(|truth| truth.acknowledged.is_some());
+        let known = !there.kind.mute() || acknowledged || rules.unknown_after.is_some();
         let idle_since = there.active.max(there.running_since);
-        if there.state == State::Running
-            && known
-            && !exempt
-            && !there.kind.lasting
-            && idle_since <= calm_since.plus(10 * MINUTE)
-        {
-            let what = format!("it is idle since {} and runs", offset(idle_since));
-            self.violated(5, now, Some(id), what);
+        if known && !there.kind.lasting && idle_since <= calm_since.plus(10 * MINUTE) {
+            return Some((5, format!("it is idle since {} and runs", offset(idle_since))));
         }
-        let long = rules.lifetime_max.map(|max| max + promised_at_rest(&self.scenario));
-        if long.is_some_and(|long| there.state == State::Running && now.since(there.running_since) > long) && !exempt {
-            self.violated(7, now, Some(id), "it has run for longer than its lifetime".to_owned());
-        }
+        let long = rules.lifetime_max.map(|max| max + promised_at_rest(&self.scenario))?;
+        let outlived = now.since(there.running_since) > long;
+        outlived.then(|| (7, format!("it runs since {}, for longer than its lifetime", offset(there.running_since))))
     }
 
     /// What works is left alone.
-    fn left_alone(&mut self, id: &RuntimeId, there: &Runtime, now: Time) {
+    fn not_left_alone(&self, there: &Runtime, now: Time) -> Option<(u8, String)> {
         let works = there.kind.lasting && !there.kind.mute() && self.scenario.rules().lifetime_max.is_none();
-        let ours = there.by == crate::simulation::world::By::Us;
-        if works && ours && there.state != State::Running && there.active.plus(5 * MINUTE) > now {
-            self.violated(1, now, Some(id), format!("it works, and is {}", there.state));
-        }
+        let stopped = there.by == By::Us && there.state != State::Running && there.active.plus(5 * MINUTE) > now;
+        (works && stopped).then(|| (1, format!("it works, and is {}", there.state)))
     }
 
-    /// What rests is archived or deleted in the end.
-    pub(crate) fn left_its_stage(&mut self, world: &World, since: Time, now: Time) {
-        let rules = self.scenario.rules().clone();
-        for (id, there) in &world.runtimes {
+    /// What rests since before `since` is archived or deleted in the end.
+    pub(crate) fn still_at_rest(&self, world: &World, since: Time) -> Vec<Wrong> {
+        let rules = self.scenario.rules();
+        let ours = world.runtimes.iter().filter(|(_, there)| there.ours());
+        ours.filter_map(|(id, there)| {
             let keep = match there.state {
                 State::Suspended => rules.retention.suspended,
                 State::Archived => rules.retention.archived,
                 _ => None,
             };
+            keep?;
             let archives = there.state == State::Suspended && self.scenario.archives;
-            let loses = rules.workspace == lifecycle::policy::WorkspaceRule::Save && !archives;
-            if keep.is_some() && there.ours() && there.state_since <= since && !loses && !self.exempt(id, there) {
-                let what = format!("it is {} since {}", there.state, offset(there.state_since));
-                self.violated(5, now, Some(id), what);
-            }
-        }
+            let loses = rules.workspace == WorkspaceRule::Save && !archives;
+            let rests = there.state_since <= since && !loses && !self.exempt(id, there);
+            rests.then(|| (5, id.clone(), format!("it is {} since {}", there.state, offset(there.state_since))))
+        })
+        .collect()
     }
 
     /// Somebody holds it.
-    fn exempt(&mut self, id: &RuntimeId, there: &Runtime) -> bool {
+    fn exempt(&self, id: &RuntimeId, there: &Runtime) -> bool {
         there.hold_label || self.rows.get(id).is_some_and(|row| row.hold.is_some())
     }
 

@@ -32,6 +32,7 @@ impl Auditor {
         now: Time,
     ) {
         self.called(process.name());
+        self.count("requests to the ledger");
         let Some(key) = asked.partition() else {
             if asked.operation == "BatchGetItem" {
                 self.switches_read(process, answer, now);

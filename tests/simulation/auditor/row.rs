@@ -58,7 +58,8 @@ impl Row {
         let mut changes = Vec::new();
         let time = |time: Option<Time>| time.map_or("-".to_owned(), offset);
         let mut differs = |what: &str, before: Option<String>, after: String| {
-            if before.as_ref() != Some(&after) {
+            let blank = before.is_none() && ["-", "0", "None"].contains(&after.as_str());
+            if before.as_ref() != Some(&after) && !blank {
                 changes.push(format!("{what} {} → {after}", before.unwrap_or_default()));
             }
         };
