@@ -16,6 +16,7 @@ mod fakes;
 mod faults;
 mod field_reports;
 mod ledger;
+mod model;
 mod mutations;
 mod pass;
 mod races;

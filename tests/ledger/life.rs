@@ -305,6 +305,28 @@ async fn what_a_heartbeat_asked_for_meanwhile_is_due_at_once() {
 }
 
 #[tokio::test]
+async fn what_a_heartbeat_asked_for_during_a_notice_or_a_shed_is_due_at_once() {
+    for ended in [Ended::Noticed, Ended::Shed(Tier::Caches), Ended::Stayed] {
+        let world = world().await;
+        let record = world.suspended("a").await;
+        let request = ledger::ClaimRequest {
+            from: State::Suspended,
+            to: State::Suspended,
+            rule: ledger::ClaimRule::Notify { cutoff: at(2_010) },
+            ..super::fixture::idle_claim("a", &record, 0, 7_060)
+        };
+        let claimed = won(world.ledger.claim(&request, at(7_000)).await.unwrap());
+        let refused = world.ledger.heartbeat(&id("a"), None, None, at(7_005)).await.unwrap();
+        assert_eq!(refused, Heartbeat::NotRunning { state: State::Suspended, wanted: at(7_005) });
+        let completed = world.ledger.complete(&id("a"), claimed.token, &done(ended.clone()), at(7_010)).await.unwrap();
+        assert_eq!(completed, Completed::Done { wanted: true }, "{ended:?}");
+        let left = world.record("a").await;
+        let expected = (None, Some(at(7_005)), Some(at(7_010)), None);
+        assert_eq!((left.claim, left.wanted_at, left.due_at, left.noticed_at), expected, "{ended:?}");
+    }
+}
+
+#[tokio::test]
 async fn sheds_and_notices_end_in_the_state_that_they_began_in() {
     let world = world().await;
     let record = world.runtime("a").await;

@@ -192,23 +192,40 @@ pub(crate) const OWN: &str = "#token = :token AND attribute_exists(#claim_until)
 /// The end of a claim in the state that it is in.
 pub(crate) const STAYED: Row<'static> = Row {
     operation: "complete",
-    condition: OWN,
+    condition: "#token = :token AND attribute_exists(#claim_until) AND attribute_not_exists(#wanted_at)",
     update: "SET #due_shard = :due_shard, #due_at = :due_at, #armed = #idle_from \
+             REMOVE #claim_owner, #claim_until, #attempts",
+};
+
+/// The same when a heartbeat was refused meanwhile: due at once, to be woken. Its notice, if it was one, is void.
+pub(crate) const STAYED_WANTED: Row<'static> = Row {
+    operation: "complete",
+    condition: "#token = :token AND attribute_exists(#claim_until) AND attribute_exists(#wanted_at)",
+    update: "SET #due_shard = :due_shard, #due_at = :now, #armed = #idle_from \
              REMOVE #claim_owner, #claim_until, #attempts",
 };
 
 /// The end of a shed.
 pub(crate) const SHED: Row<'static> = Row {
     operation: "complete",
-    condition: OWN,
+    condition: "#token = :token AND attribute_exists(#claim_until) AND attribute_not_exists(#wanted_at)",
     update: "SET #shed = :shed, #due_shard = :due_shard, #due_at = :due_at, #armed = #idle_from \
+             REMOVE #claim_owner, #claim_until, #attempts",
+};
+
+/// The same when a heartbeat was refused meanwhile: due at once, to be woken.
+pub(crate) const SHED_WANTED: Row<'static> = Row {
+    operation: "complete",
+    condition: "#token = :token AND attribute_exists(#claim_until) AND attribute_exists(#wanted_at)",
+    update: "SET #shed = :shed, #due_shard = :due_shard, #due_at = :now, #armed = #idle_from \
              REMOVE #claim_owner, #claim_until, #attempts",
 };
 
 /// The end of a notice that was delivered and that nothing has cleared since.
 pub(crate) const NOTIFIED: Row<'static> = Row {
     operation: "complete",
-    condition: "#token = :token AND attribute_exists(#claim_until) AND attribute_exists(#condemned_at)",
+    condition: "#token = :token AND attribute_exists(#claim_until) AND attribute_exists(#condemned_at) AND \
+                attribute_not_exists(#wanted_at)",
     update: "SET #noticed_at = :now, #due_shard = :due_shard, #due_at = :due_at, #armed = #idle_from \
              REMOVE #claim_owner, #claim_until, #attempts",
 };
@@ -363,9 +380,10 @@ mod tests {
         for row in [REGISTER, ABSENT, GONE] {
             assert!(row.condition.contains(UNCLAIMED), "{}: {}", row.operation, row.condition);
         }
-        let ends = [STAYED, SHED, NOTIFIED, SETTLED, SETTLED_WANTED, RESUMED, DELETED, HAND_OVER];
+        let ends = [STAYED, SHED, NOTIFIED, SETTLED, RESUMED, DELETED, HAND_OVER];
+        let wanted = [STAYED_WANTED, SHED_WANTED, SETTLED_WANTED];
         let returns = [ABANDON, ABANDON_FAILED, ABANDON_TO_RUNNING, ABANDON_WANTED];
-        for row in ends.into_iter().chain(returns) {
+        for row in ends.into_iter().chain(wanted).chain(returns) {
             assert!(row.condition.starts_with(OWN), "{}: {}", row.operation, row.condition);
         }
     }

@@ -137,9 +137,11 @@ fn ending(done: &Completion, values: Values, now: Time) -> (Values, Vec<Row<'sta
     match &done.ended {
         Ended::Suspended => to(State::Suspended),
         Ended::Archived => to(State::Archived),
-        Ended::Stayed => (values, vec![conditions::STAYED], None),
-        Ended::Noticed => (values, vec![conditions::NOTIFIED, conditions::STAYED], None),
-        Ended::Shed(tier) => (values.text("shed", tier.as_str()), vec![conditions::SHED], None),
+        Ended::Stayed => (values, vec![conditions::STAYED, conditions::STAYED_WANTED], None),
+        Ended::Noticed => (values, vec![conditions::NOTIFIED, conditions::STAYED, conditions::STAYED_WANTED], None),
+        Ended::Shed(tier) => {
+            (values.text("shed", tier.as_str()), vec![conditions::SHED, conditions::SHED_WANTED], None)
+        }
         Ended::Resumed(run) => {
             (values.text("incarnation", run.as_str()), vec![conditions::RESUMED], Some(State::Running))
         }
