@@ -30,6 +30,7 @@ mod real;
 mod record;
 mod search;
 mod shift;
+mod step;
 mod table;
 mod world;
 

@@ -5,7 +5,10 @@ use std::{
     fmt::Write,
 };
 
-use super::world::{Breach, Model, Step, World};
+use super::{
+    step::Step,
+    world::{Breach, Model, World},
+};
 
 /// What a search found.
 #[derive(Debug)]

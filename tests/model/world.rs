@@ -11,6 +11,7 @@ use super::{
     fault::Fault,
     observed::{Active, Seen},
     record::{Arm, Held, Rec, SKEW, Tick},
+    step::Step,
     table::{Answer, Ask, End, Op, Rule, apply},
 };
 
@@ -124,30 +125,6 @@ pub(crate) struct World {
     holder: Option<usize>,
 }
 
-/// Who does what.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum Step {
-    Tick,
-    Registers,
-    Beats { ahead: bool, busy: bool },
-    Holds,
-    Releases,
-    Pauses,
-    Stops,
-    Removes,
-    Hides,
-    Reads(usize),
-    Asks(usize),
-    Claims(usize),
-    Acts(usize),
-    Ends(usize),
-    Abandons(usize),
-    Fails(usize),
-    Dies(usize),
-    Looks(usize),
-    Calls(usize),
-}
-
 /// An invariant that was broken, by its number, and how.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Breach(pub(crate) u8, pub(crate) &'static str);
@@ -252,35 +229,6 @@ impl World {
         let claim = rec.claim.map_or(String::new(), |claim| format!(", pass {} until {}", claim.owner, claim.until));
         let rest = [at("wanted", rec.wanted_at), at("noticed", rec.noticed_at), at("due", rec.due_at)].concat();
         format!("{state}, idle from {idle_from}, token {token}{claim}{rest}; there: {:?}", self.there)
-    }
-}
-
-impl std::fmt::Display for Step {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let text = match *self {
-            Self::Tick => "a second passes",
-            Self::Registers => "the host registers it anew",
-            Self::Beats { busy: true, .. } => "a heartbeat, at work for 2 s",
-            Self::Beats { ahead: true, .. } => "a heartbeat, by the clock ahead",
-            Self::Beats { .. } => "a heartbeat",
-            Self::Holds => "somebody holds it",
-            Self::Releases => "somebody releases it",
-            Self::Pauses => "somebody pulls the switch",
-            Self::Stops => "somebody stops it",
-            Self::Removes => "somebody removes it",
-            Self::Hides => "the listing falls behind",
-            Self::Reads(pass) => return write!(f, "pass {pass} reads the record"),
-            Self::Asks(pass) => return write!(f, "pass {pass} asks whether it is paused"),
-            Self::Claims(pass) => return write!(f, "pass {pass} claims"),
-            Self::Acts(pass) => return write!(f, "pass {pass} calls the provider"),
-            Self::Ends(pass) => return write!(f, "pass {pass} ends its claim"),
-            Self::Abandons(pass) => return write!(f, "pass {pass} gives its claim back"),
-            Self::Fails(pass) => return write!(f, "pass {pass} fails, and gives its claim back"),
-            Self::Dies(pass) => return write!(f, "pass {pass} dies"),
-            Self::Looks(pass) => return write!(f, "pass {pass} looks at the listing"),
-            Self::Calls(pass) => return write!(f, "pass {pass} is told to wake it"),
-        };
-        f.write_str(text)
     }
 }
 
