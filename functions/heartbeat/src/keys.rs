@@ -6,10 +6,11 @@
 //! ```
 //!
 //! The first key signs, both are good: a rotation puts a new one before the old, and drops the old one when every
-//! runtime has registered again. Of a host's token only the digest is kept.
+//! runtime has registered again. One key may stand without its list, as a generator of secrets writes it. Of a host's
+//! token only the digest is kept.
 
 use lifecycle::{BackendName, RuntimeId, policy::Pattern, record::Epoch};
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq as _;
 
@@ -45,6 +46,7 @@ impl Host {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Document {
+    #[serde(deserialize_with = "one_or_more")]
     runtime_keys: Vec<String>,
     #[serde(default)]
     hosts: Vec<HostEntry>,
@@ -56,6 +58,19 @@ struct HostEntry {
     name: String,
     token_sha256: String,
     backends: Vec<String>,
+}
+
+fn one_or_more<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Written {
+        One(String),
+        More(Vec<String>),
+    }
+    Ok(match Written::deserialize(deserializer)? {
+        Written::One(key) => vec![key],
+        Written::More(keys) => keys,
+    })
 }
 
 impl Keys {
@@ -151,6 +166,14 @@ mod tests {
         assert!(!after.proves(&old, &id("b/i")), "an expired key proves nothing");
         assert!(during.proves(&new, &id("b/i")) && after.proves(&new, &id("b/i")));
         assert!(!before.proves(&new, &id("b/i")));
+    }
+
+    #[test]
+    fn a_key_that_was_generated_stands_alone() {
+        let generated = keys(&format!(r#"{{"hosts":[],"runtime_keys":"{NEW}"}}"#));
+        let listed = keys(&format!(r#"{{"runtime_keys":["{NEW}"]}}"#));
+        assert!(listed.proves(&generated.sign(&id("b/i"), 1), &id("b/i")));
+        assert!(Keys::read(r#"{"runtime_keys":"short"}"#).is_err());
     }
 
     #[test]

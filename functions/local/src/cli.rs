@@ -1,6 +1,6 @@
 //! The command line, as types.
 
-use std::{path::PathBuf, process::ExitCode};
+use std::{net::SocketAddr, path::PathBuf, process::ExitCode};
 
 use clap::{Parser, Subcommand, ValueEnum, ValueHint};
 use clap_complete::Shell;
@@ -60,6 +60,8 @@ pub(crate) enum Command {
         #[arg(long)]
         once: bool,
     },
+    /// Make passes as `run` does, take heartbeats over HTTP, and open the stores to `cargo lambda watch`
+    Serve(Serve),
     /// List every runtime with its state, its idle time and what keeps it
     List,
     /// Show every rule in order, the value that it saw, its age, and when it could next fire
@@ -162,6 +164,22 @@ pub(crate) struct Demo {
     /// Only make the folder, and say how to play in it
     #[arg(long)]
     pub(crate) prepare: bool,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Serve {
+    /// Take heartbeats here; port 0 is any that is free
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:7788")]
+    pub(crate) listen: SocketAddr,
+    /// Let `--listen` be an address that other machines can reach; put a proxy with TLS before it
+    #[arg(long)]
+    pub(crate) any_address: bool,
+    /// Open the stores, as DynamoDB, for the functions under `cargo lambda watch`
+    #[arg(long)]
+    pub(crate) stores: bool,
+    /// Open them here, on this machine alone
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:7789")]
+    pub(crate) stores_listen: SocketAddr,
 }
 
 #[derive(Debug, clap::Args)]

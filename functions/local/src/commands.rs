@@ -10,6 +10,7 @@ mod list;
 mod pause;
 pub(crate) mod plan;
 pub(crate) mod run;
+mod serve;
 mod trash;
 pub(crate) mod undo;
 mod wake;
@@ -33,6 +34,7 @@ pub(crate) async fn run(cli: &Cli, terminal: Terminal) -> Result<Answer, Fault> 
         Command::Plan(asked) => plan::command(&plant()?, asked).await,
         Command::Apply { file } => apply::command(&plant()?, file).await,
         Command::Run { once } => run::command(&plant()?, *once).await,
+        Command::Serve(asked) => serve::command(&plant()?, asked).await,
         Command::List => list::command(&plant()?).await,
         Command::Explain { runtime } => explain::command(&plant()?, &runtime.name).await,
         Command::Hold(asked) => hold::hold(&plant()?, asked).await,

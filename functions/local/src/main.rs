@@ -20,6 +20,7 @@ mod notes;
 mod parts;
 mod progress;
 mod render;
+mod serve;
 mod terminal;
 
 use std::process::ExitCode;

@@ -12,7 +12,6 @@ use settings::{Settings, Source, system};
 
 use crate::{answer::Fault, commands::faulty, progress, terminal::Terminal};
 
-mod backends;
 mod store;
 
 /// The longest part of a user's name in a claim's owner.
@@ -56,6 +55,11 @@ impl Plant {
         self.pass(word, ledger, self.notifier()?).await
     }
 
+    /// The records themselves, and the store that they are in, for whoever serves them.
+    pub(crate) async fn store(&self) -> Result<(embedded::Embedded, ledger::Ledger), Fault> {
+        store::opened(&self.data, &self.settings.policy).await
+    }
+
     async fn pass(
         &self,
         word: &str,
@@ -64,7 +68,7 @@ impl Plant {
     ) -> Result<Pass, Fault> {
         Ok(Pass {
             ledger,
-            units: backends::units(&self.settings, &self.data).await?,
+            units: self.units().await?,
             policy: Arc::new(self.settings.policy.clone()),
             clock: clock(),
             owner: owner(word),
@@ -74,10 +78,16 @@ impl Plant {
         })
     }
 
+    /// Every configured backend, with its pace. None is asked anything yet.
+    async fn units(&self) -> Result<Vec<pass::Unit>, Fault> {
+        let units = reconcile::units(&self.settings, Some(&self.data), &[], &clock()).await;
+        units.map_err(|error| Fault::usage("configuration", error))
+    }
+
     fn limits(&self) -> Limits {
         let (asked, usual) = (&self.settings.pass, Limits::default());
         // A stop that waits for the agent server must end within its act.
-        let grace = self.settings.backends.iter().map(backends::longest_wait).max().unwrap_or_default();
+        let grace = self.settings.backends.iter().map(reconcile::longest_wait).max().unwrap_or_default();
         Limits {
             concurrency: usize::try_from(asked.concurrency.get()).unwrap_or(usize::MAX),
             duration: asked.deadline,

@@ -21,7 +21,14 @@ pub(super) async fn looking(data: &Path, policy: &Policy) -> Result<Ledger, Faul
 
 /// The records themselves. Other processes may use them at the same time.
 pub(super) async fn acting(data: &Path, policy: &Policy) -> Result<Ledger, Fault> {
-    ledger(&embedded::open(data).map_err(|error| fault(&error))?, policy).await
+    opened(data, policy).await.map(|(_, ledger)| ledger)
+}
+
+/// The same, with the store that they are in.
+pub(super) async fn opened(data: &Path, policy: &Policy) -> Result<(Embedded, Ledger), Fault> {
+    let store = embedded::open(data).map_err(|error| fault(&error))?;
+    let ledger = ledger(&store, policy).await?;
+    Ok((store, ledger))
 }
 
 async fn ledger(store: &Embedded, policy: &Policy) -> Result<Ledger, Fault> {
