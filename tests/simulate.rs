@@ -2,7 +2,7 @@
 //!
 //! Runs so many seeds over all cores and prints how often each event came, and seeds per second. The first seed that breaks
 //! an invariant ends it, with its trace. `-- seed N` runs one seed and prints its whole trace. `-- cover SEEDS` names few
-//! of so many seeds that together reach all that must be reached.
+//! of so many seeds that together reach all that must be reached, which a thousand seeds always must.
 
 #![allow(
     clippy::unwrap_used,
@@ -25,6 +25,9 @@ use std::{
 };
 
 use simulation::{REACHED, account, run};
+
+/// So many seeds must reach all that matters.
+const ENOUGH: u64 = 1_000;
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
@@ -102,6 +105,12 @@ fn many(from: u64, seeds: u64) -> ExitCode {
     }
     if let Some(seed) = broken.into_inner().unwrap().into_iter().min() {
         println!("{}", account(seed));
+        return ExitCode::FAILURE;
+    }
+    let counts = counts.into_inner().unwrap();
+    let never: Vec<_> = REACHED.iter().filter(|event| !counts.contains_key(*event)).collect();
+    if seeds >= ENOUGH && !never.is_empty() {
+        println!("never happened in {seeds} seeds: {never:?}");
         return ExitCode::FAILURE;
     }
     let millis = began.elapsed().as_millis().max(1);

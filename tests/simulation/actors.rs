@@ -11,8 +11,8 @@ use super::{
     chance::Chance,
     process::Process,
     scenario::{SECOND, backend, id},
-    sim::{Sim, stage},
-    world::By,
+    sim::Sim,
+    world::{By, Runtime},
 };
 
 /// An agent and whoever uses it: works, falls silent, and comes back, often just when somebody is at its runtime.
@@ -24,7 +24,7 @@ pub(crate) async fn agent(sim: Sim, number: usize) {
     let kind = sim.scenario().runtimes[number];
     let id = id(number);
     let mut epoch = None;
-    if kind.beats && kind.whose == super::scenario::Whose::Ours && chance.mille(700) {
+    if kind.beats && chance.mille(700) {
         epoch = register(&process, &ledger, &id).await;
     }
     loop {
@@ -34,7 +34,12 @@ pub(crate) async fn agent(sim: Sim, number: usize) {
         }
         tokio::select! {
             biased;
-            () = sim.returns(number) => sim.count("an agent returns while somebody is at its runtime"),
+            () = sim.returns(number) => {
+                sim.count("an agent returns while somebody is at its runtime");
+                if kind.beats && chance.mille(200) {
+                    epoch = register(&process, &ledger, &id).await.or(epoch);
+                }
+            }
             _ = sim.waits(silence(&chance)) => {}
         }
         if sim.is_calm() {
@@ -43,8 +48,12 @@ pub(crate) async fn agent(sim: Sim, number: usize) {
             }
             sleep(chance.seconds(60..=120)).await;
         }
-        if chance.mille(40) && kind.beats {
-            epoch = register(&process, &ledger, &id).await.or(epoch);
+        if chance.mille(60) && kind.beats {
+            let registered = register(&process, &ledger, &id).await;
+            // Else somebody beside it did that, and it goes on with what it knows.
+            if chance.mille(500) {
+                epoch = registered.or(epoch);
+            }
         }
     }
 }
@@ -108,7 +117,8 @@ async fn beat(process: &Process, ledger: &Ledger, (id, epoch): (&RuntimeId, Opti
 
 async fn register(process: &Process, ledger: &Ledger, id: &RuntimeId) -> Option<u64> {
     let sim = process.sim();
-    if stage(sim, id) != Some(State::Running) {
+    let runs = |there: &Runtime| there.ours() && there.state == State::Running;
+    if !sim.with(|state| state.world.runtimes.get(id).is_some_and(runs)) {
         return None;
     }
     let policy = &sim.scenario().policy;
@@ -315,7 +325,7 @@ pub(crate) async fn provider_timer(sim: Sim) {
         sleep(15 * SECOND).await;
         let now = sim.now();
         sim.with(|state| {
-            let due = |there: &super::world::Runtime| there.native_deadline().is_some_and(|at| at <= now);
+            let due = |there: &Runtime| there.native_deadline().is_some_and(|at| at <= now);
             let ids: Vec<_> =
                 state.world.runtimes.iter().filter(|(_, there)| due(there)).map(|(id, _)| id.clone()).collect();
             for id in ids {

@@ -117,7 +117,12 @@ impl Process {
         if self.0.dead.load(Ordering::Relaxed) {
             pending::<()>().await;
         }
-        if self.0.chance.mille(storm.crash) {
+        self.may_die(runtime, storm.crash, what).await;
+    }
+
+    /// Dies here, so often in a thousand.
+    pub(crate) async fn may_die(&self, runtime: Option<&RuntimeId>, often: u64, what: impl FnOnce() -> String) {
+        if self.0.chance.mille(often) {
             self.0.dead.store(true, Ordering::Relaxed);
             self.0.sim.count("a process dies between two calls");
             self.0.sim.note(&self.0.name, runtime, || format!("DIES {}", what()));

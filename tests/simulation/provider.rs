@@ -89,6 +89,8 @@ impl Hand {
         }
         let outcome = answer.await.unwrap_or_else(|_| Outcome::Unknown("the run is over".into()));
         process.way(Some(&target.id), || format!("after {verb:?}")).await;
+        // The worst moment to die: it is done, and nobody has written it down.
+        process.may_die(Some(&target.id), sim.storm().crash * 8, || format!("after {verb:?}")).await;
         if fault == Some(Fault::After) {
             return Ok(Outcome::Unknown("a planted fault: the answer was lost".into()));
         }

@@ -12,7 +12,7 @@ use async_trait::async_trait;
 use backend::{Bounds, Outcome, Target};
 use embedded::Embedded;
 use ledger::Ledger;
-use lifecycle::{Incarnation, Observation, RuntimeId, State as Stage, Time};
+use lifecycle::{Incarnation, Observation, RuntimeId, Time};
 use pass::{
     Gate, Notifier, Pass, Unit, Unwatched,
     notify::{Event, EventKind, NotifyError},
@@ -434,9 +434,4 @@ impl Notifier for Inbox {
         process.way(Some(id), || "after a notice".to_owned()).await;
         if fault.is_some() { Err(down()) } else { Ok(()) }
     }
-}
-
-/// The stage that a runtime is in, for whoever wants to do something to it.
-pub(crate) fn stage(sim: &Sim, id: &RuntimeId) -> Option<Stage> {
-    sim.with(|state| state.world.runtimes.get(id).map(|there| there.state))
 }

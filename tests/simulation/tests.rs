@@ -2,20 +2,19 @@
 
 use std::{collections::BTreeMap, thread};
 
-use super::{REACHED, account, run};
+use super::{REACHED, account, reached::SELDOM, run};
 
-/// Few seeds that together reach all of [`REACHED`] (`simulate cover`), so that a debug build runs them in seconds;
-/// `.ci/run` runs thousands.
-const SEEDS: &[u64] = &[0, 1, 2, 3, 4, 5, 6, 7];
+/// As many as a debug build runs in seconds; `.ci/run` runs 2,000.
+const SEEDS: u64 = 12;
 
 #[test]
 fn no_seed_breaks_an_invariant_and_all_that_matters_happens() {
     let halves = [0, 1].map(|half| {
         thread::spawn(move || {
             let mut counts = BTreeMap::<&'static str, u64>::new();
-            for seed in SEEDS.iter().skip(half).step_by(2) {
-                let ran = run(*seed, false);
-                assert!(ran.violation.is_none(), "{}", account(*seed));
+            for seed in (half..SEEDS).step_by(2) {
+                let ran = run(seed, false);
+                assert!(ran.violation.is_none(), "{}", account(seed));
                 for (event, times) in ran.counts {
                     *counts.entry(event).or_default() += times;
                 }
@@ -25,8 +24,8 @@ fn no_seed_breaks_an_invariant_and_all_that_matters_happens() {
     });
     let [one, other] = halves.map(|half| half.join().expect("no violation"));
     let all = |event: &str| one.get(event).copied().unwrap_or(0) + other.get(event).copied().unwrap_or(0);
-    let missing: Vec<_> = REACHED.iter().filter(|event| all(event) == 0).collect();
-    assert!(missing.is_empty(), "never happened in {SEEDS:?}: {missing:?}");
+    let missing: Vec<_> = REACHED.iter().filter(|event| !SELDOM.contains(event) && all(event) == 0).collect();
+    assert!(missing.is_empty(), "never happened in {SEEDS} seeds: {missing:?}");
 }
 
 #[test]
