@@ -33,13 +33,15 @@ fn serving() -> Serving {
     let (told, lines) = mpsc::channel();
     let stderr = BufReader::new(process.stderr.take().unwrap());
     std::thread::spawn(move || stderr.lines().map_while(Result::ok).try_for_each(|line| told.send(line)));
-    let address = |what: &str| loop {
+    let after = |what: &str| loop {
         let line = lines.recv_timeout(Duration::from_secs(60)).expect("it says where it listens");
-        if let Some(rest) = line.strip_prefix(what) {
+        if let Some((_, rest)) = line.split_once(what) {
             break rest.trim().split(": ").next().unwrap().to_owned();
         }
     };
-    let (activity, stores) = (address("activity on"), address("stores on"));
+    let (activity, stores) = (after("activity on"), after("stores on"));
+    // From here on a signal is heard.
+    after("interrupt to stop");
     Serving { process, activity, stores, folder }
 }
 

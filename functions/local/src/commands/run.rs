@@ -30,6 +30,8 @@ pub(crate) async fn command(plant: &Plant, once: bool) -> Result<Answer, Fault> 
         let text = render::report::pass(&outcome, &notes, plant.terminal);
         return Ok(Answer { text, json: document(&outcome, &notes), exit: outcome_ending(&outcome) });
     }
+    // Before it is said: who reads it may interrupt at once.
+    let mut stop = Stop::new()?;
     let every = plant.settings.pass.every;
     plant.terminal.note(&format!(
         "{} every {}, in mode {}; interrupt to stop after the pass under way",
@@ -37,7 +39,6 @@ pub(crate) async fn command(plant: &Plant, once: bool) -> Result<Answer, Fault> 
         lifecycle::duration::Human(every),
         mode(plant.settings.policy.mode),
     ));
-    let mut stop = Stop::new()?;
     let mut passes = 0_u64;
     let mut worst = Exit::Done;
     loop {
