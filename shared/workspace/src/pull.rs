@@ -247,8 +247,11 @@ fn really_changed(pull: &Pull, tree: &Tree) -> Result<Vec<Member>, Error> {
     let source = Source::open(&pull.place)?;
     let mut changed = Vec::new();
     for id in 0..u32::try_from(tree.nodes.len()).unwrap_or(u32::MAX) {
-        let differs = match tree.node(id).change {
+        let node = tree.node(id);
+        let differs = match node.change {
             Change::Same => false,
+            // What is in it is looked at by itself; its own time and mode are nobody's work.
+            _ if node.kind == Kind::Directory && node.known => false,
             Change::New | Change::Absent => true,
             Change::Suspect => !source.is_same(tree, id)?,
         };

@@ -134,7 +134,7 @@ pub async fn push(store: &Store, commit: &dyn Commit, push: Push) -> Result<Push
     if position.as_ref().is_some_and(|position| position.stage != Stage::Whole) && push.basis == Basis::Known {
         return Ok(Pushed::HalfPulled);
     }
-    let known = position.map(|position| adopt(&state, position, push.head.as_ref())).transpose()?;
+    let known = adopt(&state, position, push.head.as_ref())?;
     if let Some(head) = &push.head
         && known.as_ref() != Some(&head.manifest)
         && push.basis == Basis::Known
@@ -152,15 +152,17 @@ pub async fn push(store: &Store, commit: &dyn Commit, push: Push) -> Result<Push
 }
 
 /// What the trees descend from. A commit whose answer was lost, or whose end a kill prevented, is found here.
-fn adopt(state: &State, position: Position, head: Option<&Head>) -> Result<Key, Error> {
-    let Some(head) = head.filter(|head| head.manifest != position.manifest) else { return Ok(position.manifest) };
+fn adopt(state: &State, position: Option<Position>, head: Option<&Head>) -> Result<Option<Key>, Error> {
+    let known = position.map(|position| position.manifest);
+    let Some(head) = head.filter(|head| known.as_ref() != Some(&head.manifest)) else { return Ok(known) };
     let next = CacheReader::open(&state.file(NEXT_CACHE)).filter(|next| next.origin.manifest == head.manifest);
     if next.is_none() {
-        return Ok(position.manifest);
+        return Ok(known);
     }
     settle_cache(state)?;
-    state.set_position(&Position { manifest: head.manifest.clone(), layers: Vec::new(), ..position })?;
-    Ok(head.manifest.clone())
+    let (workspace, manifest) = (head.manifest.workspace.clone(), head.manifest.clone());
+    state.set_position(&Position { workspace, manifest, layers: Vec::new(), stage: Stage::Whole })?;
+    Ok(Some(head.manifest.clone()))
 }
 
 pub(crate) fn settle_cache(state: &State) -> Result<(), Error> {

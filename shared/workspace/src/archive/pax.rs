@@ -66,8 +66,8 @@ mod tests {
         for (key, value, whole) in [
             ("a", "b".to_owned(), "6 a=b\n".to_owned()),
             ("mtime", "1".to_owned(), "11 mtime=1\n".to_owned()),
-            ("k", "v".repeat(94), format!("99 k={}\n", "v".repeat(94))),
-            ("k", "v".repeat(95), format!("101 k={}\n", "v".repeat(95))),
+            ("k", "v".repeat(93), format!("99 k={}\n", "v".repeat(93))),
+            ("k", "v".repeat(94), format!("101 k={}\n", "v".repeat(94))),
         ] {
             let mut out = Vec::new();
             record(key.as_bytes(), value.as_bytes(), &mut out);

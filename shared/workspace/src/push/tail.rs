@@ -61,8 +61,10 @@ pub(crate) fn tail(
             link(&mut tail, tree, source, *id, outcome)?;
         }
     }
+    add_gone(tree, outcome, deleted)?;
+    let above = Above::of(tree, outcome, deleted);
     for id in walked.iter().rev().filter(|id| tree.node(**id).kind == Kind::Directory) {
-        directory(&mut tail, tree, source, *id, outcome)?;
+        directory(&mut tail, tree, source, *id, above.has(tree, *id), outcome)?;
     }
     add_gone(tree, outcome, deleted)?;
     for path in deleted.iter() {
@@ -89,15 +91,35 @@ fn link(tail: &mut Tail<'_>, tree: &Tree, source: &Source<'_>, id: Id, outcome: 
     Ok(())
 }
 
+/// The directories in which the layer makes, replaces or removes something. Readers without the manifest change their
+/// times by that, so they are in the layer too.
+struct Above {
+    changed: HashSet<Id>,
+    emptied: HashSet<Vec<u8>>,
+}
+
+impl Above {
+    fn of(tree: &Tree, outcome: &Outcome, deleted: &[Member]) -> Self {
+        let changed = outcome.packed.iter().map(|(id, ..)| tree.node(*id).parent).collect();
+        let emptied = deleted.iter().filter_map(|path| path.split().0.map(<[u8]>::to_vec)).collect();
+        Self { changed, emptied }
+    }
+
+    fn has(&self, tree: &Tree, id: Id) -> bool {
+        self.changed.contains(&id) || !self.emptied.is_empty() && self.emptied.contains(&tree.path(id))
+    }
+}
+
 fn directory(
     tail: &mut Tail<'_>,
     tree: &Tree,
     source: &Source<'_>,
     id: Id,
+    is_above: bool,
     outcome: &mut Outcome,
 ) -> Result<(), Error> {
     let node = tree.node(id);
-    if node.change == Change::Same {
+    if node.change == Change::Same && !is_above {
         return Ok(());
     }
     match source.directory(&tree.member(id)?)? {
@@ -106,7 +128,7 @@ fn directory(
         Taken::LeftOut(why) => outcome.left_out.push((id, why)),
         Taken::Whole { entry, .. } => {
             let identity = entry.identity(None);
-            if node.change == Change::Suspect && identity == node.identity {
+            if node.change == Change::Suspect && identity == node.identity && !is_above {
                 outcome.same.push(id);
             } else {
                 tail.add(&entry)?;
