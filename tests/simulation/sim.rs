@@ -21,7 +21,7 @@ use serde_json::Value;
 use tokio::{
     sync::Notify,
     task::{JoinSet, LocalSet},
-    time::{Instant, sleep},
+    time::{Instant, sleep, timeout},
 };
 
 use super::{
@@ -103,9 +103,12 @@ async fn lives(sim: &Sim) {
     lasting.spawn_local(actors::provider_timer(sim.clone()));
     sleep(STORM).await;
     sim.calm_down().await;
-    while let Some(ended) = actors.join_next().await {
-        ended.unwrap();
-    }
+    let all_end = async {
+        while let Some(ended) = actors.join_next().await {
+            ended.unwrap();
+        }
+    };
+    timeout(STORM, all_end).await.expect("every actor ends within an hour of calm");
     let calm_since = sim.now();
     sim.note("-", None, || "the faults have ceased".to_owned());
     let process = Process::new(sim, "pass-last", 0);
