@@ -26,4 +26,5 @@ mod readme;
 mod serve;
 mod settings;
 mod simulation;
+mod workspace;
 mod worktree;
