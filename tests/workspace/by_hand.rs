@@ -118,9 +118,10 @@ fn told_by_python(archive: &Path) -> Vec<Told> {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let line = |line: &str| {
         let fields: Vec<_> = line.split(' ').collect();
-        let number = |at: usize| fields[at].parse::<i64>().unwrap();
         let kind = fields[1].as_bytes()[0];
-        (hex(fields[0]), kind, number(2) as u32, number(3) as u64, number(4), hex(fields[5]))
+        let (mode, size, seconds) =
+            (fields[2].parse().unwrap(), fields[3].parse().unwrap(), fields[4].parse().unwrap());
+        (hex(fields[0]), kind, mode, size, seconds, hex(fields[5]))
     };
     String::from_utf8(output.stdout).unwrap().lines().map(line).collect()
 }

@@ -64,8 +64,8 @@ impl Wire for Faulty {
     async fn get(&self, signed: &Signed, range: Range<u64>) -> Result<Vec<u8>, StoreError> {
         let number = self.number();
         match self.fault {
-            Fault::Busy if number % 2 == 0 => return Err(busy(signed)),
-            Fault::Expired if number % 3 == 0 => return Err(StoreError::Expired(signed.key.clone())),
+            Fault::Busy if number.is_multiple_of(2) => return Err(busy(signed)),
+            Fault::Expired if number.is_multiple_of(3) => return Err(StoreError::Expired(signed.key.clone())),
             Fault::Down => return Err(busy(signed)),
             _ => {}
         }
@@ -79,7 +79,7 @@ impl Wire for Faulty {
     }
 
     async fn get_all(&self, signed: &Signed, limit: u64) -> Result<Vec<u8>, StoreError> {
-        if matches!(self.fault, Fault::Busy) && self.number() % 2 == 0 {
+        if matches!(self.fault, Fault::Busy) && self.number().is_multiple_of(2) {
             return Err(busy(signed));
         }
         self.inner.get_all(signed, limit).await

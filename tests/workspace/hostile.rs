@@ -59,6 +59,9 @@ fn sum(block: &mut [u8]) {
     block[148..156].copy_from_slice(format!("{sum:06o}\0 ").as_bytes());
 }
 
+/// Writes members.
+type Fill = fn(&mut Vec<u8>);
+
 /// A layer that is nobody's push.
 struct Forged {
     frames: Vec<Vec<u8>>,
@@ -88,8 +91,8 @@ impl Forged {
         let key = |sort| Key { workspace: name(), sort, generation, token: lease.token, nonce: lab.nonce() };
         let packed: Vec<_> = self.frames.iter().map(|raw| zstd::encode_all(&raw[..], 1).unwrap()).collect();
         let row = |(raw, packed): (&Vec<u8>, &Vec<u8>)| FrameRow {
-            packed: packed.len() as u32,
-            raw: raw.len() as u32,
+            packed: u32::try_from(packed.len()).unwrap(),
+            raw: u32::try_from(raw.len()).unwrap(),
             digest: blake3::hash(packed).as_bytes()[..16].try_into().unwrap(),
         };
         let object = packed.concat();
@@ -166,7 +169,7 @@ async fn refused(lab: &Lab, number: usize, forged: Forged) -> Error {
 #[tokio::test]
 async fn nothing_is_written_through_a_link_or_outside() {
     let lab = Lab::new();
-    let cases: [fn(&mut Vec<u8>); 7] = [
+    let cases: [Fill; 7] = [
         |raw| {
             other("project/link", Kind::Symlink, "../outside", raw);
             file("project/link/evil", b"evil", raw);
@@ -218,7 +221,7 @@ async fn a_links_target_is_kept_and_never_judged() {
 #[tokio::test]
 async fn members_that_contradict_one_another_or_the_counts_are_refused() {
     let lab = Lab::new();
-    let cases: [(fn(&mut Vec<u8>), &str); 5] = [
+    let cases: [(Fill, &str); 5] = [
         (
             |raw| {
                 file("project/a", b"1", raw);

@@ -126,8 +126,8 @@ async fn what_cannot_be_kept_is_named() {
     assert_eq!(rules, [".owner_lease.lock", "owner_lease.json"]);
     let there = lab.bare_host("there");
     lab.pull(&there).await;
-    let names = fs::read_dir(&there.project).unwrap().count();
-    assert_eq!((names, there.project.join("conversation").read_dir().unwrap().count()), (2, 0));
+    let members = fs::read_dir(&there.project).unwrap().count();
+    assert_eq!((members, there.project.join("conversation").read_dir().unwrap().count()), (2, 0));
 }
 
 #[tokio::test]

@@ -24,7 +24,7 @@ use workspace::{
 };
 
 /// How long a lease is held, and by how much clocks may differ.
-pub(super) const TTL: Duration = Duration::from_secs(60);
+pub(super) const TTL: Duration = Duration::from_mins(1);
 pub(super) const SKEW: Duration = Duration::from_secs(10);
 
 /// A store with everything around it, in a folder of its own.
@@ -71,7 +71,7 @@ impl Lab {
             Clock::new(move || now.load(Ordering::Relaxed))
         };
         let blobs =
-            Directory::new(folder.path().join("bucket"), [7; 32], seed << 32, Duration::from_secs(900), clock.clone());
+            Directory::new(folder.path().join("bucket"), [7; 32], seed << 32, Duration::from_mins(15), clock.clone());
         let commit = DirectoryCommit::new(folder.path().join("records"), clock.clone(), SKEW);
         let store = Store { signer: Arc::new(blobs.clone()), wire: Arc::new(blobs.clone()), clock };
         Self { folder, blobs, commit, store, now, nonce: AtomicU64::new(seed << 32) }

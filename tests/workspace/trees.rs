@@ -94,8 +94,8 @@ pub(super) fn apply(root: &Path, edits: &[Edit]) {
 fn one(root: &Path, edit: &Edit) -> std::io::Result<()> {
     match edit {
         Edit::Write { at, size, seed } => fs::write(made(root, at)?, content(*size, *seed)),
-        Edit::WriteBack { pick, seed } => write_back(&pick_file(root, pick)?, *seed),
-        Edit::Append { pick } => fs::OpenOptions::new().append(true).open(pick_file(root, pick)?)?.write_all(b"more"),
+        Edit::WriteBack { pick, seed } => write_back(&pick_file(root, *pick)?, *seed),
+        Edit::Append { pick } => fs::OpenOptions::new().append(true).open(pick_file(root, *pick)?)?.write_all(b"more"),
         Edit::Sparse { at, holes } => {
             let file = fs::File::create(made(root, at)?)?;
             file.set_len(u64::from(*holes) * 50_000)?;
@@ -107,21 +107,21 @@ fn one(root: &Path, edit: &Edit) -> std::io::Result<()> {
             fs::set_permissions(path, fs::Permissions::from_mode(*mode))
         }
         Edit::Symlink { at, to } => symlink(path(to), made(root, at)?),
-        Edit::HardLink { pick, at } => fs::hard_link(pick_file(root, pick)?, made(root, at)?),
+        Edit::HardLink { pick, at } => fs::hard_link(pick_file(root, *pick)?, made(root, at)?),
         Edit::Remove { pick } => {
-            let path = pick_any(root, pick)?;
+            let path = pick_any(root, *pick)?;
             if path.symlink_metadata()?.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) }
         }
-        Edit::Rename { pick, at } => fs::rename(pick_any(root, pick)?, made(root, at)?),
-        Edit::Mode { pick, mode } => fs::set_permissions(pick_file(root, pick)?, fs::Permissions::from_mode(*mode)),
+        Edit::Rename { pick, at } => fs::rename(pick_any(root, *pick)?, made(root, at)?),
+        Edit::Mode { pick, mode } => fs::set_permissions(pick_file(root, *pick)?, fs::Permissions::from_mode(*mode)),
         Edit::Time { pick, seconds, nanos } => {
-            let (path, time) = (pick_any(root, pick)?, FileTime::from_unix_time(*seconds, *nanos));
+            let (path, time) = (pick_any(root, *pick)?, FileTime::from_unix_time(*seconds, *nanos));
             set_symlink_file_times(path, time, time)
         }
         Edit::Attribute { pick, value } => {
             let value = vec![*value; usize::from(*value)];
             let flags = rustix::fs::XattrFlags::empty();
-            Ok(rustix::fs::setxattr(pick_file(root, pick)?, "user.tag", &value, flags)?)
+            Ok(rustix::fs::setxattr(pick_file(root, *pick)?, "user.tag", &value, flags)?)
         }
     }
 }
@@ -139,7 +139,7 @@ pub(super) fn content(size: usize, seed: u8) -> Vec<u8> {
     let mut state = u64::from(seed) + 1;
     let random = |_| {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        if state >> 63 == 0 { seed } else { (state >> 33) as u8 }
+        if state >> 63 == 0 { seed } else { state.to_le_bytes()[5] }
     };
     (0..size).map(random).collect()
 }
@@ -176,13 +176,13 @@ fn all(root: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-fn pick_any(root: &Path, pick: &Index) -> std::io::Result<PathBuf> {
+fn pick_any(root: &Path, pick: Index) -> std::io::Result<PathBuf> {
     let mut found = Vec::new();
     all(root, &mut found);
     if found.is_empty() { Err(std::io::ErrorKind::NotFound.into()) } else { Ok(pick.get(&found).clone()) }
 }
 
-fn pick_file(root: &Path, pick: &Index) -> std::io::Result<PathBuf> {
+fn pick_file(root: &Path, pick: Index) -> std::io::Result<PathBuf> {
     let mut found = Vec::new();
     all(root, &mut found);
     found.retain(|path| path.symlink_metadata().unwrap().is_file());
