@@ -16,6 +16,7 @@ mod fakes;
 mod faults;
 mod field_reports;
 mod http;
+mod infra;
 mod lambda;
 mod ledger;
 mod model;
