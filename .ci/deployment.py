@@ -157,7 +157,7 @@ def heartbeats(outputs, id):
     assert (code, told["code"]) in [(200, "recorded"), (200, "coalesced")], (code, told)
     key = {"pk": {"S": f"runtime/docker/{id}"}, "sk": {"S": "record"}}
     record = client("dynamodb").get_item(TableName=outputs["Records"], Key=key)["Item"]
-    assert record["epoch"]["N"] == "1", record
+    assert record["ep"]["N"] == "1", record  # its epoch: the first registration
     code, _ = ask(f"{path}/heartbeat", "POST", {}, token[:-1] + ("0" if token[-1] != "0" else "1"), api)
     assert code == 401, code
     print(f"through the API: registered, {told['code']}; a wrong token: 401")
@@ -222,14 +222,26 @@ def under_the_emulator(binaries, outputs):
     print("both binaries answer under the runtime emulator")
 
 
+def logs():
+    """The ends of the functions' logs."""
+    service = client("logs")
+    for group in service.describe_log_groups()["logGroups"]:
+        for event in service.filter_log_events(logGroupName=group["logGroupName"])["events"][-20:]:
+            print(group["logGroupName"], event["message"].rstrip(), file=sys.stderr)
+
+
 def main(binaries):
     binaries = pathlib.Path(binaries).resolve()
     outputs = deployed(binaries)
     id = container()
     client("s3").put_object(Bucket=outputs["Bucket"], Key="furlough.toml", Body=configuration().encode())
-    heartbeats(outputs, id)
-    ticked(outputs, id)
-    under_the_emulator(binaries, outputs)
+    try:
+        heartbeats(outputs, id)
+        ticked(outputs, id)
+        under_the_emulator(binaries, outputs)
+    except BaseException:
+        logs()
+        raise
 
 
 main(*sys.argv[1:])
