@@ -298,8 +298,3 @@ async fn next(runtime: &Runtime) -> Response<Body> {
     }
     response
 }
-
-/// The path of a file that a function reads.
-pub(crate) fn text(path: &Path) -> &str {
-    path.to_str().unwrap()
-}
