@@ -17,7 +17,8 @@ async fn a_registration_begins_a_life_that_the_next_tick_looks_at() {
     let told = served.ask(Method::PUT, "/runtimes/box/a", Some(HOST), body).await;
     assert_eq!((told.code(), &told.body["epoch"]), ((200, "registered"), &json!(1)));
     let record = served.record("a").await;
-    assert_eq!((record.epoch, record.state, record.idle_from, record.due_at), (1, State::Running, at(5), Some(at(5))));
+    assert_eq!((record.epoch, record.state, record.idle_from), (1, State::Running, at(5)));
+    assert_eq!(record.due_at, Some(served.world.ledger.jittered(&id("a"), at(5))), "at once, but for the jitter");
     let detail = served.world.ledger.detail(&id("a")).await.unwrap().expect("its labels");
     assert_eq!(detail.labels.get("team").map(String::as_str), Some("blue"));
 }

@@ -233,9 +233,13 @@ async fn the_due_time_is_told_from_the_record_as_it_will_be_written() {
     assert_eq!(record.due_at, Some(at(50 + 1_800)));
     let look = Observation { activity: Activity::At(at(500)), ..seen("a") };
     // Read long ago: it is read again where it has changed since.
-    let known = Some(Record { token: 1, ..record.clone() });
-    let record = world.ledger.observe_known(known, &look, arm, at(600)).await.unwrap();
-    assert_eq!((record.due_at, record.token), (Some(at(500 + 1_800)), u64::try_from(at(100).millis()).unwrap()));
+    let known = Some(Record { idle_from: at(0), ..record.clone() });
+    let again = world.ledger.observe_known(known, &look, arm, at(600)).await.unwrap();
+    assert_eq!((again.due_at, again.token), (Some(at(500 + 1_800)), record.token));
+    // Claimed or registered since: the look is of before that, and changes nothing.
+    let known = Some(Record { token: 1, ..again.clone() });
+    let look = Observation { activity: Activity::At(at(700)), ..seen("a") };
+    assert_eq!(world.ledger.observe_known(known, &look, arm, at(800)).await.unwrap(), again);
 }
 
 #[tokio::test]

@@ -103,13 +103,13 @@ pub(super) async fn a_refused_heartbeat_outlives_its_dead_holder(ground: &Ground
         let finishes = |finish: bool| {
             let (ledger, runtime, token) = (ground.ledger.clone(), id(&name), dead.token);
             async move {
-                let taken = ledger.take_over(&runtime, token, "pass-2", at(2_130), now).await.unwrap();
-                let Claimed::Won(taken) = taken else { return Told::Lost };
+                let second = ledger.take_over(&runtime, token, "pass-2", at(2_130), now).await.unwrap();
+                let Claimed::Won(second) = second else { return Told::Lost };
                 Told::Ended(if finish {
-                    ledger.complete(&runtime, taken.token, &ended(Ended::Suspended), now).await.unwrap()
+                    ledger.complete(&runtime, second.token, &ended(Ended::Suspended), now).await.unwrap()
                 } else {
                     let failed = Failure::No { due_at: at(5_000) };
-                    ledger.abandon(&runtime, taken.token, State::Running, failed, now).await.unwrap()
+                    ledger.abandon(&runtime, second.token, State::Running, failed, now).await.unwrap()
                 })
             }
             .boxed()

@@ -36,8 +36,8 @@ async fn main() {
     });
     let recorded = recorded.await;
     let coalesced = rounds(&app, &tokens, || {}).await;
-    println!("{:.0} heartbeats/s on one core, each recorded: 1 request to the table each, embedded", recorded);
-    println!("{:.0} heartbeats/s on one core, each said already: 0 requests to the table", coalesced);
+    println!("{recorded:.0} heartbeats/s on one core, each recorded: 1 request to the table each, embedded");
+    println!("{coalesced:.0} heartbeats/s on one core, each said already: 0 requests to the table");
 }
 
 /// The routes, and a token for each runtime.

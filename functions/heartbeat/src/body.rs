@@ -1,9 +1,12 @@
 //! Bodies of ours. What has an unknown field is refused: a misspelt `busy_for` would let a busy runtime look idle.
 
-use std::{collections::BTreeMap, fmt, time::Duration};
+use std::{collections::BTreeMap, fmt, marker::PhantomData, time::Duration};
 
 use lifecycle::{RuntimeId, duration};
-use serde::{Deserialize, Deserializer, de::DeserializeOwned};
+use serde::{
+    Deserialize, Deserializer,
+    de::{DeserializeOwned, MapAccess, Visitor, value::MapAccessDeserializer},
+};
 
 use crate::{route, token::Token};
 
@@ -36,6 +39,7 @@ pub struct Beat {
 #[serde(deny_unknown_fields)]
 pub struct Batch {
     /// One a runtime.
+    #[serde(deserialize_with = "items")]
     pub heartbeats: Vec<Item>,
 }
 
@@ -67,7 +71,31 @@ impl fmt::Display for Malformed {
 /// Reads a body. None at all is the same as `{}`.
 pub fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Malformed> {
     let bytes = if bytes.is_empty() { b"{}" } else { bytes };
-    serde_json::from_slice(bytes).map_err(|error| Malformed(plain(&error)))
+    serde_json::from_slice(bytes).map(|Object(body)| body).map_err(|error| Malformed(plain(&error)))
+}
+
+/// What is written as an object. serde alone would take an array too, and its values by their places, so that an empty
+/// one would be a heartbeat.
+struct Object<T>(T);
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(Fields(PhantomData))
+    }
+}
+
+struct Fields<T>(PhantomData<T>);
+
+impl<'de, T: Deserialize<'de>> Visitor<'de> for Fields<T> {
+    type Value = Object<T>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<M: MapAccess<'de>>(self, fields: M) -> Result<Object<T>, M::Error> {
+        T::deserialize(MapAccessDeserializer::new(fields)).map(Object)
+    }
 }
 
 /// serde's words without what it quotes of the body, which may be a token.
@@ -118,6 +146,11 @@ fn span<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, 
     span.map(Some).map_err(|_| serde::de::Error::custom("expected a duration with a unit, as \"90s\" or \"10m\""))
 }
 
+fn items<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Item>, D::Error> {
+    let items = Vec::<Object<Item>>::deserialize(deserializer)?;
+    Ok(items.into_iter().map(|Object(item)| item).collect())
+}
+
 fn name<'de, D: Deserializer<'de>>(deserializer: D) -> Result<RuntimeId, D::Error> {
     let text = String::deserialize(deserializer)?;
     route::runtime(&text).map_err(|_| serde::de::Error::custom("expected a runtime as \"BACKEND/ID\""))
@@ -160,6 +193,10 @@ mod tests {
         assert!(refused::<Beat>("{\"busy_for\":\"5\"}").starts_with("expected a duration with a unit"));
         assert!(refused::<Beat>("{").starts_with("EOF while parsing an object"));
         assert!(refused::<Beat>("{} {}").starts_with("trailing characters"));
+        for array in ["[]", r#"["5m"]"#] {
+            assert!(refused::<Beat>(array).starts_with("invalid type: sequence, expected an object"));
+        }
+        assert!(refused::<Batch>(r#"{"heartbeats":[["b/i"]]}"#).starts_with("invalid type: sequence"));
     }
 
     #[test]

@@ -15,8 +15,9 @@ use axum::{
     body::{Body, Bytes},
     extract::{DefaultBodyLimit, Request, State},
     http::{
-        HeaderMap, StatusCode, Uri,
+        HeaderMap, StatusCode,
         header::{CONTENT_TYPE, HOST},
+        uri::Authority,
     },
     middleware::{self, Next},
     response::{IntoResponse as _, Response},
@@ -92,8 +93,9 @@ async fn ours(request: Request, next: Next) -> Response {
 }
 
 fn names_this_machine(host: &str) -> bool {
-    let Ok(uri) = format!("http://{host}/").parse::<Uri>() else { return false };
-    let name = uri.host().unwrap_or_default().trim_start_matches('[').trim_end_matches(']');
+    // An authority may name a user too; a `Host` may not.
+    let Some(authority) = host.parse::<Authority>().ok().filter(|_| !host.contains('@')) else { return false };
+    let name = authority.host().trim_start_matches('[').trim_end_matches(']');
     name.eq_ignore_ascii_case("localhost") || name.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
 }
 
@@ -106,9 +108,16 @@ mod tests {
         for ours in ["localhost", "LocalHost:7788", "127.0.0.1:1", "127.0.0.9", "[::1]:80", "[::1]"] {
             assert!(names_this_machine(ours), "{ours}");
         }
-        for other in
-            ["", "example.com", "localhost.example.com", "10.0.0.1", "127.0.0.1.nip.io", "a@localhost/..", "::1"]
-        {
+        for other in [
+            "",
+            "example.com",
+            "localhost.example.com",
+            "10.0.0.1",
+            "127.0.0.1.nip.io",
+            "a@localhost/..",
+            "a@localhost",
+            "::1",
+        ] {
             assert!(!names_this_machine(other), "{other}");
         }
     }

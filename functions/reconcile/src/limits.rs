@@ -64,7 +64,7 @@ mod tests {
     #[test]
     fn what_was_begun_last_ends_before_the_invocation() {
         let settings = settings("");
-        let left = Duration::from_secs(300);
+        let left = Duration::from_mins(5);
         let limits = limits(&settings, left).unwrap();
         let claim = limits.look_timeout * 3 + limits.act_timeout + settings.policy.skew;
         assert!(limits.duration + claim + CLOSING <= left);
@@ -79,7 +79,7 @@ mod tests {
 
     #[test]
     fn an_invocation_that_is_too_short_is_refused_with_what_it_needs() {
-        let error = limits(&settings(""), Duration::from_secs(60)).unwrap_err();
+        let error = limits(&settings(""), Duration::from_mins(1)).unwrap_err();
         assert_eq!(
             error.to_string(),
             "the invocation has 1m left and one act with its looks may take 1m 40s; raise the function's timeout"

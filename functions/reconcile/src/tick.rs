@@ -70,6 +70,9 @@ impl Event {
         if event.get("detail-type").and_then(Value::as_str) == Some("Scheduled Event") {
             return Ok(Self::default());
         }
+        if !event.is_object() {
+            return Err(refused("an event is an object".to_owned()));
+        }
         let Written { backend, backends, mode } =
             serde_json::from_value(event).map_err(|error| refused(error.to_string()))?;
         let names = backends.into_iter().chain(backend).map(|name| BackendName::new(&name));
