@@ -76,7 +76,7 @@ fn who_wants_no_colours_gets_none_and_still_sees_how_far_it_is() {
             let (text, code) = shown(&folder, args, &[(variable, value)]);
             assert_eq!(code, 0, "{text}");
             assert!(!styled(&text), "{variable}: {text:?}");
-            assert!(text.contains("52d8f6a"), "{text:?}");
+            assert!(text.contains("52d8f6a1"), "{text:?}");
         }
     }
     folder.run(&["plan", "--out", "plan.json"]).ending(0);

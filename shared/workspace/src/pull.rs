@@ -333,9 +333,11 @@ impl Restore {
             Some(from) => self.onto_older(&voids, from)?,
             None => self.afresh(&voids)?,
         };
+        // Before the trees are called whole: whole ones of which nothing is known are somebody's work to the next pull.
+        let without_xattrs = self.write_cache(gathered)?;
         self.state.set_position(&Position::whole(&self.pull.head, &self.manifest))?;
         self.ready.send_replace(Ready::Whole);
-        self.write_cache(gathered)
+        Ok(without_xattrs)
     }
 
     fn onto_older(&self, voids: &Voids<'_>, from: usize) -> Result<Written, Error> {

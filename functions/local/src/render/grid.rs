@@ -1,6 +1,8 @@
 //! Tables without lines: a bold head, columns two spaces apart.
 
-use comfy_table::{Attribute, Cell as Drawn, CellAlignment, Color, ContentArrangement, Row, Table, presets::NOTHING};
+use comfy_table::{
+    Attribute, Cell as Drawn, CellAlignment, Color, ColumnConstraint, ContentArrangement, Row, Table, presets::NOTHING,
+};
 
 use super::words::clip;
 use crate::terminal::{Style, Terminal};
@@ -20,6 +22,9 @@ pub(crate) struct Grid {
 /// Spaces between two columns.
 const GAP: u16 = 2;
 
+/// The head of the column of names.
+const RUNTIME: &str = "RUNTIME";
+
 /// No column is cut to less.
 const NARROWEST: usize = 20;
 
@@ -37,8 +42,12 @@ impl Grid {
             table.enforce_styling();
         }
         table.set_header(head.iter().map(|text| Drawn::new(text).add_attribute(Attribute::Bold)));
-        for column in table.column_iter_mut() {
+        for (column, text) in table.column_iter_mut().zip(head) {
             column.set_padding((0, GAP));
+            // What is copied into the next command is never broken.
+            if *text == RUNTIME {
+                column.set_constraint(ColumnConstraint::ContentWidth);
+            }
         }
         Self { table, terminal, rows: Vec::new(), clipped: None }
     }
