@@ -34,7 +34,7 @@ fn serving() -> Serving {
     let stderr = BufReader::new(process.stderr.take().unwrap());
     std::thread::spawn(move || stderr.lines().map_while(Result::ok).try_for_each(|line| told.send(line)));
     let after = |what: &str| loop {
-        let line = lines.recv_timeout(Duration::from_secs(60)).expect("it says where it listens");
+        let line = lines.recv_timeout(Duration::from_mins(1)).expect("it says where it listens");
         if let Some((_, rest)) = line.split_once(what) {
             break rest.trim().split(": ").next().unwrap().to_owned();
         }

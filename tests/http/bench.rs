@@ -86,7 +86,7 @@ pub(crate) async fn served_behind(gateway: Gateway) -> Served {
     let clock = Arc::clone(&now);
     let app = App::new(
         world.ledger.clone(),
-        Kept::new(Arc::clone(&document) as _, Duration::from_secs(60), keys::Keys::read),
+        Kept::new(Arc::clone(&document) as _, Duration::from_mins(1), keys::Keys::read),
         Kept::fixed(terms),
         Arc::new(move || lifecycle::Time::from_millis(clock.load(Ordering::Relaxed))),
         Meter::new(|_| {}),

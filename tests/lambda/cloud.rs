@@ -22,7 +22,7 @@ use tempfile::TempDir;
 use tokio::{net::TcpListener, sync::mpsc, time::timeout};
 
 /// The longest that a function may take to answer: far longer than any does, so that a failure is told.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 pub(crate) const BUCKET: &str = "furlough-test";
 

@@ -52,17 +52,14 @@ impl Bench {
         let writes = self.ids.iter().zip(recs).map(|(id, rec)| {
             let key = [("pk", text(&format!("runtime/{id}"))), ("sk", text("record"))];
             let key: Item = key.map(|(name, value)| (name.to_owned(), value)).into();
-            match rec {
-                Some(rec) => {
-                    let shard = format!("{}/0", id.backend());
-                    let item = real::item(rec, &shard).into_iter().chain(key).collect();
-                    let put = PutRequest::builder().set_item(Some(item)).build().unwrap();
-                    WriteRequest::builder().put_request(put).build()
-                }
-                None => {
-                    let delete = DeleteRequest::builder().set_key(Some(key)).build().unwrap();
-                    WriteRequest::builder().delete_request(delete).build()
-                }
+            if let Some(rec) = rec {
+                let shard = format!("{}/0", id.backend());
+                let item = real::item(rec, &shard).into_iter().chain(key).collect();
+                let put = PutRequest::builder().set_item(Some(item)).build().unwrap();
+                WriteRequest::builder().put_request(put).build()
+            } else {
+                let delete = DeleteRequest::builder().set_key(Some(key)).build().unwrap();
+                WriteRequest::builder().delete_request(delete).build()
             }
         });
         let written = self.world.client.batch_write_item().request_items("furlough", writes.collect()).send().await;

@@ -129,7 +129,7 @@ pub(crate) async fn apply(ledger: &Ledger, id: &RuntimeId, op: &Op, now: Tick) -
         }
         Op::Beat { epoch, busy } => {
             let busy = (busy > 0).then(|| std::time::Duration::from_secs(u64::try_from(busy).unwrap()));
-            beat(ledger.heartbeat(id, epoch.map(u64::from), busy, clock).await?)
+            beat(&ledger.heartbeat(id, epoch.map(u64::from), busy, clock).await?)
         }
         Op::Observe { seen, arm } => {
             ledger.observe(&observation(id, &seen), arming(arm), clock).await?;
@@ -223,8 +223,8 @@ fn lost_to(lost: Lost) -> ledger::Lost {
     }
 }
 
-fn beat(said: Heartbeat) -> Said {
-    Said::Answer(match said {
+fn beat(said: &Heartbeat) -> Said {
+    Said::Answer(match *said {
         Heartbeat::Recorded => Answer::Recorded,
         Heartbeat::Coalesced => Answer::Coalesced,
         Heartbeat::Unknown => Answer::Unknown,

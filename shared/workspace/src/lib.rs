@@ -22,7 +22,7 @@
 //! five times as long as extracting everything, renames across the mount fail, and a daemon that dies takes the workspace
 //! with it. A tree of plain files, the hot ones first, is usable as early and stays one.
 //!
-//! The format is in [`format`].
+//! The format is in [`mod@format`].
 
 pub mod archive;
 mod beneath;
