@@ -1,8 +1,9 @@
 //! The simulation at length: `cargo run --release -p furlough-tests --example simulate -- SEEDS [FROM]`.
 //!
-//! Runs so many seeds over all cores and prints how often each event came, and seeds per second. The first seed that breaks
-//! an invariant ends it, with its trace. `-- seed N` runs one seed and prints its whole trace. `-- cover SEEDS` names few
-//! of so many seeds that together reach all that must be reached, which a thousand seeds always must.
+//! Runs so many seeds over all cores and prints how often each event came, in how many of them, and seeds per second. The
+//! first seed that breaks an invariant ends it, with its trace. `-- seed N` runs one seed and prints its whole trace.
+//! `-- cover SEEDS` names few of so many seeds that together reach all that must be reached, which a thousand seeds
+//! always must.
 
 #![allow(
     clippy::unwrap_used,
@@ -77,7 +78,7 @@ fn many(from: u64, seeds: u64) -> ExitCode {
     #[expect(clippy::disallowed_methods, reason = "a benchmark measures time; nothing that it measures reads it")]
     let began = Instant::now();
     let (next, end) = (AtomicU64::new(from), AtomicU64::new(from + seeds));
-    let counts = Mutex::new(BTreeMap::<&'static str, u64>::new());
+    let counts = Mutex::new(BTreeMap::<&'static str, (u64, u64)>::new());
     let broken = Mutex::new(Vec::new());
     thread::scope(|scope| {
         for _ in 0..thread::available_parallelism().map_or(1, usize::from) {
@@ -90,7 +91,9 @@ fn many(from: u64, seeds: u64) -> ExitCode {
                     let ran = run(seed, false);
                     let mut counts = counts.lock().unwrap();
                     for (event, times) in ran.counts {
-                        *counts.entry(event).or_default() += times;
+                        let (all, seeds) = counts.entry(event).or_default();
+                        *all += times;
+                        *seeds += 1;
                     }
                     if ran.violation.is_some() {
                         broken.lock().unwrap().push(seed);
@@ -100,8 +103,9 @@ fn many(from: u64, seeds: u64) -> ExitCode {
             });
         }
     });
-    for (event, times) in &*counts.lock().unwrap() {
-        println!("{times:>12}  {event}");
+    println!("       times    seeds");
+    for (event, (times, seeds)) in &*counts.lock().unwrap() {
+        println!("{times:>12} {seeds:>8}  {event}");
     }
     if let Some(seed) = broken.into_inner().unwrap().into_iter().min() {
         println!("{}", account(seed));

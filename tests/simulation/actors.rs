@@ -105,8 +105,7 @@ async fn beat(process: &Process, ledger: &Ledger, (id, epoch): (&RuntimeId, Opti
             sim.with(|state| state.auditor.acknowledged(id, since));
         }
         Ok(Heartbeat::NotRunning { .. }) => {
-            let now = sim.now();
-            sim.with(|state| state.auditor.refused(id, now));
+            sim.with(|state| state.auditor.refused(process.name(), id));
         }
         Ok(Heartbeat::Superseded { .. }) => sim.count("a heartbeat of an earlier life"),
         Ok(Heartbeat::Gone) => sim.count("a heartbeat to what is no more"),
@@ -222,10 +221,10 @@ async fn by_hand(sim: &Sim, process: &Process, chance: &Chance, id: &RuntimeId, 
         2 => {
             let until = chance.mille(500).then(|| process.now().plus(chance.seconds(120..=1_800)));
             let hold = until.map_or(Hold::Forever, Hold::Until);
-            let held =
-                ledger.hold(id, &HoldRequest { hold, why: "ask first", by: "a person" }, None, process.now()).await;
-            sim.note(process.name(), Some(id), || format!("holds it: {}", held.is_ok()));
-            if matches!(held, Ok(HoldSet::Held(_))) {
+            let request = HoldRequest { hold, why: "ask first", by: "a person" };
+            let told = ledger.hold(id, &request, None, process.now()).await;
+            sim.note(process.name(), Some(id), || format!("holds it: {}", told.is_ok()));
+            if matches!(told, Ok(HoldSet::Held(_))) {
                 let now = sim.now();
                 sim.with(|state| state.auditor.held(id, now, until));
             }

@@ -71,8 +71,10 @@ struct Truth {
     heard: Option<Time>,
     /// Until when work was acknowledged to be under way.
     busy: Option<Time>,
-    /// When a heartbeat was last refused because it did not run.
+    /// When a heartbeat that is answered with "it does not run" last met its record.
     refused: Option<Time>,
+    /// When its record last said that it runs, and that we had not stopped it: since then heartbeats are heard again.
+    running: Option<Time>,
     /// Held since then, until then (`None`: until released).
     held: Option<(Time, Option<Time>)>,
     /// Who has the newest claim.
@@ -120,6 +122,8 @@ struct Hands {
     taken: BTreeMap<&'static str, VecDeque<String>>,
     /// Its last look at each runtime: what was there.
     looks: BTreeMap<RuntimeId, Look>,
+    /// When it last met the record of what does not run.
+    turned_away: Option<Time>,
     /// When it last read each record.
     reads: BTreeMap<RuntimeId, Time>,
     /// When its pass began, and the calls that it has made since.
@@ -181,10 +185,12 @@ impl Auditor {
         truth.acknowledged = truth.acknowledged.max(Some(since));
     }
 
-    /// A heartbeat was answered with "it does not run".
-    pub(crate) fn refused(&mut self, id: &RuntimeId, now: Time) {
+    /// A heartbeat was answered with "it does not run". Between its record's saying so and the answer it may run again.
+    pub(crate) fn refused(&mut self, process: &str, id: &RuntimeId) {
         self.count("a heartbeat is refused");
-        self.truth(id).refused = Some(now);
+        let turned_away = self.hands(process).turned_away;
+        let truth = self.truth(id);
+        truth.refused = truth.refused.max(turned_away);
     }
 
     /// A person was told that it is held.

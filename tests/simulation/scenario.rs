@@ -15,7 +15,7 @@ pub(crate) const SECOND: Duration = Duration::from_secs(1);
 pub(crate) const MINUTE: Duration = Duration::from_mins(1);
 
 /// How long faults and people are at work.
-pub(crate) const STORM: Duration = Duration::from_mins(60);
+pub(crate) const STORM: Duration = Duration::from_hours(1);
 
 /// 2026-11-30T12:00:00Z.
 pub(crate) fn start() -> Time {

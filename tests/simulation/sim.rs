@@ -33,7 +33,7 @@ use super::{
     scenario::{SECOND, STORM, Scenario, Storm, id, start},
     trace::Trace,
     wire,
-    world::{Verb, World},
+    world::{Runtime, Verb, World},
 };
 
 /// A run. Clones are the same one.
@@ -377,7 +377,7 @@ impl Sim {
             if begun && outcome == Outcome::Pending {
                 self.goes_on(verb, id);
             }
-            with_run(outcome, state.world.runtimes.get(id).map(|there| there.incarnation()))
+            with_run(outcome, state.world.runtimes.get(id).map(Runtime::incarnation))
         });
         self.heed();
         self.nudge(id);
@@ -391,9 +391,8 @@ impl Sim {
             sleep(sim.scenario().takes).await;
             let (now, anew) = (sim.now(), sim.scenario().anew);
             sim.with(|state| {
-                let under_way = |there: &super::world::Runtime| {
-                    there.state.is_middle() && now.since(there.state_since) >= sim.scenario().takes
-                };
+                let under_way =
+                    |there: &Runtime| there.state.is_middle() && now.since(there.state_since) >= sim.scenario().takes;
                 if state.world.runtimes.get(&id).is_some_and(under_way) {
                     state.trace.note(now, "provider", Some(&id), || format!("{verb:?} has ended"));
                     state.world.ended(verb, &id, anew, now);

@@ -28,6 +28,28 @@ fn no_seed_breaks_an_invariant_and_all_that_matters_happens() {
     assert!(missing.is_empty(), "never happened in {SEEDS} seeds: {missing:?}");
 }
 
+fn holds(seed: u64) {
+    assert!(run(seed, false).violation.is_none(), "{}", account(seed));
+}
+
+/// Who resumed it died before writing that down: heartbeats were refused of what ran already, and later were not.
+#[test]
+fn a_heartbeat_refused_of_what_runs_again_already_is_not_forgotten() {
+    holds(15);
+}
+
+/// Nothing is acted on while its breaker is open, and the trailing mean closes that in the end.
+#[test]
+fn a_fleet_that_really_fell_silent_is_reclaimed() {
+    holds(19);
+}
+
+/// A sweep saw another run than the record's, and had put it off for as long as sweeps are apart.
+#[test]
+fn a_claim_that_ended_is_found_although_another_run_is_there() {
+    holds(20);
+}
+
 #[test]
 fn one_seed_gives_one_trace() {
     let [one, other] = [7, 7].map(|seed| run(seed, true).trace.text(None));

@@ -28,6 +28,7 @@ pub(crate) fn promised(scenario: &Scenario) -> Duration {
         + limits.sweep_every
         + idle
         + 5 * TICK
+        + silence(scenario)
         + windows(scenario, scenario.policy.budgets.suspend)
 }
 
@@ -37,7 +38,24 @@ pub(crate) fn promised_at_rest(scenario: &Scenario) -> Duration {
     let keep = rules.retention.suspended.max(rules.retention.archived).unwrap_or_default();
     let budgets = scenario.policy.budgets;
     let windows = windows(scenario, budgets.archive).max(windows(scenario, budgets.delete));
-    keep + rules.notice_before_delete.unwrap_or_default() + scenario.limits.backoff_max + 6 * TICK + windows
+    keep + rules.notice_before_delete.unwrap_or_default()
+        + scenario.limits.backoff_max
+        + 6 * TICK
+        + silence(scenario)
+        + windows
+}
+
+/// How long a fleet that really fell silent may keep the breaker of silent heartbeats open: each sweep moves the
+/// trailing mean by an eighth of what it lacks, until the policy allows the rest.
+fn silence(scenario: &Scenario) -> Duration {
+    let Some(allowed) = scenario.policy.breakers.silent else { return Duration::ZERO };
+    let mut sweeps = 0;
+    let mut above_the_mean = 1.0;
+    while above_the_mean > f64::from(allowed.get()) / 100.0 {
+        above_the_mean *= 7.0 / 8.0;
+        sweeps += 1;
+    }
+    (scenario.limits.sweep_every + TICK) * sweeps
 }
 
 /// As many windows as the whole fleet needs.
@@ -78,16 +96,18 @@ impl Auditor {
         of_rows.chain(of_runtimes).collect()
     }
 
-    /// Invariant 1: a heartbeat that was refused is not forgotten.
+    /// Invariant 1: a heartbeat that was refused is not forgotten. A runtime may have run already when it was refused,
+    /// when nobody had written down yet that it was called back: what was missing then is that its record says so.
     fn never_got_back(&self, id: &RuntimeId, there: &Runtime) -> Option<(u8, String)> {
-        let refused = self.truths.get(id)?.refused?;
-        (there.state != State::Running && there.running_since < refused)
-            .then(|| (1, format!("a heartbeat was refused at {}, and it never ran again", offset(refused))))
+        let truth = self.truths.get(id)?;
+        let refused = truth.refused?;
+        let back = there.state == State::Running || there.running_since >= refused || truth.running >= Some(refused);
+        (!back).then(|| (1, format!("a heartbeat was refused at {}, and it never ran again", offset(refused))))
     }
 
     /// What was idle for long enough is reclaimed.
     fn not_reclaimed(&self, id: &RuntimeId, there: &Runtime, calm_since: Time, now: Time) -> Option<(u8, String)> {
-        if there.state != State::Running || self.exempt(id, there) || self.scenario.policy.breakers.silent.is_some() {
+        if there.state != State::Running || self.exempt(id, there) {
             return None;
         }
         let rules = self.scenario.rules();

@@ -8,7 +8,7 @@ use crate::simulation::{
     process::Process,
     scenario::{MINUTE, backend},
     trace::{Trace, offset},
-    world::World,
+    world::{By, Runtime, World},
 };
 
 /// One write of a record.
@@ -50,6 +50,9 @@ impl Auditor {
                     self.written(&Write { process, asked, id: &id, old, new, now }, world);
                 }
                 None => self.not_written(process, asked, &id, trace, now),
+            }
+            if self.rows.get(&id).is_some_and(|row| row.state != State::Running) {
+                self.hands(process.name()).turned_away = Some(now);
             }
         } else if done && asked.operation == "UpdateItem" {
             self.beside(process, asked, key, answer, trace, now);
@@ -114,6 +117,10 @@ impl Auditor {
         match write.new.state {
             State::Gone => self.tombstone(write, world),
             _ => self.heard(write, world),
+        }
+        let stopped = |there: &Runtime| there.by == By::Us && there.state != State::Running;
+        if write.new.state == State::Running && !world.runtimes.get(write.id).is_some_and(stopped) {
+            self.truth(write.id).running = Some(write.now);
         }
         self.tell(write);
     }
@@ -308,7 +315,7 @@ impl Auditor {
         truth.heard = Some(*now).filter(|_| moved).or(truth.heard);
         truth.busy = new.busy.map(|busy| busy.minus(skew)).max(truth.busy);
         let Some(there) = world.runtimes.get(id) else { return };
-        let by_us = there.by == crate::simulation::world::By::Us;
+        let by_us = there.by == By::Us;
         if by_us
             && !matches!(there.state, State::Running | State::Resuming)
             && before.is_some_and(|old| old.epoch == new.epoch)

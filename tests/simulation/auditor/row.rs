@@ -72,16 +72,19 @@ impl Row {
         };
         differs("claim", old.map(|old| claim(old).unwrap_or("-".into())), claim(new).unwrap_or("-".into()));
         differs("idle from", old.map(|old| offset(old.idle_from)), offset(new.idle_from));
-        let pairs: [(&str, fn(&Self) -> Option<Time>); 6] = [
-            ("busy", |row| row.busy),
-            ("wanted", |row| row.wanted),
-            ("absent", |row| row.absent),
-            ("condemned", |row| row.condemned),
-            ("noticed", |row| row.noticed),
-            ("due", |row| row.due),
-        ];
-        for (what, of) in pairs {
-            differs(what, old.map(|old| time(of(old))), time(of(new)));
+        let times = |row: &Self| {
+            [
+                ("busy", row.busy),
+                ("wanted", row.wanted),
+                ("absent", row.absent),
+                ("condemned", row.condemned),
+                ("noticed", row.noticed),
+                ("due", row.due),
+            ]
+        };
+        let before = old.map(times);
+        for (number, (what, after)) in times(new).into_iter().enumerate() {
+            differs(what, before.map(|before| time(before[number].1)), time(after));
         }
         differs("hold", old.map(|old| format!("{:?}", old.hold)), format!("{:?}", new.hold));
         differs("attempts", old.map(|old| old.attempts.to_string()), new.attempts.to_string());
