@@ -93,6 +93,11 @@ async fn a_command_that_somebody_runs_in_it_is_seen_as_work_until_it_ends() {
     lab.api.exec(&container, &["sh", "-c", "mkfifo /tmp/go && read line < /tmp/go"]).await;
     let works = |busy: Busy| matches!(busy, Busy::Until(_));
     lab.until("the command is seen", async || works(lab.see(&container).await.busy)).await;
+    if lab.kind == Kind::Docker {
+        // The engine tells of a second's events when that second is over; until then the veto counts from each look.
+        let again = async || lab.see(&container).await.busy;
+        lab.until("its beginning is told", async || again().await == again().await).await;
+    }
     let first = lab.see(&container).await.busy;
     let listed = lab.backend().await.list.list(None).await.unwrap();
     let listed = listed.seen.iter().find(|seen| seen.id == idle.id).unwrap();
