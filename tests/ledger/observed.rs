@@ -295,3 +295,20 @@ async fn a_veto_that_came_between_the_look_and_its_writing_is_kept() {
     let late = world.ledger.observe_known(known, &look(150), |_| due(3_600), at(23)).await.unwrap();
     assert_eq!(late.busy_until, Some(at(200)));
 }
+
+/// What was seen before somebody else's act is no news after it: it would undo what he wrote.
+#[tokio::test]
+async fn a_look_of_before_a_claim_changes_nothing_after_it() {
+    let world = world().await;
+    let looked_at = world.runtime("a").await;
+    won(world.suspend_claim("a", 0, 2_000).await);
+    let busy = Observation { busy: Busy::Until(at(9_000)), ..seen("a") };
+    let observe =
+        async || world.ledger.observe_known(Some(looked_at.clone()), &busy, |_| due(3_600), at(2_020)).await.unwrap();
+    let claimed = world.record("a").await;
+    assert_eq!((observe().await, world.record("a").await), (claimed.clone(), claimed.clone()));
+    let done = ledger::Completion { ended: ledger::Ended::Suspended, saved_as_of: None, arming: due(9_000) };
+    let _ = world.ledger.complete(&id("a"), claimed.token, &done, at(2_010)).await.unwrap();
+    let suspended = world.record("a").await;
+    assert_eq!((observe().await, world.record("a").await), (suspended.clone(), suspended));
+}
