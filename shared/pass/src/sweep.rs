@@ -114,9 +114,26 @@ async fn take(
     if row.ownership != Ownership::Ours {
         return Ok(alone(row, record));
     }
+    let row = match &record {
+        Some(record) if runs_again(record, &row) => match cx.calls().look(&row.id).await {
+            Ok(Sighting::Seen(seen)) => told(cx, *seen),
+            // Not confirmed: nothing is written down of it, and a later pass looks again.
+            Ok(Sighting::NotThere) | Err(_) => return Ok(alone(row, Some(record.clone()))),
+        },
+        _ => row,
+    };
+    if row.ownership != Ownership::Ours {
+        return Ok(alone(row, record));
+    }
     let arm = |next: &Record| judge.arming(&alone(row.clone(), Some(next.clone())));
     let record = cx.ledger().observe_known(record, &row, arm, now).await?;
     Ok(alone(row, Some(record)))
+}
+
+/// A listing tells that what rests by its record runs. It may lag behind a suspend that was written down since, and of
+/// what is said to run heartbeats are recorded: so that needs a look by id.
+fn runs_again(record: &Record, row: &Observation) -> bool {
+    row.state == State::Running && matches!(record.state, State::Suspended | State::Archived)
 }
 
 /// Records without a row: looked at by id. There after all: the listing was short, and they count as seen.
