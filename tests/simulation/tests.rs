@@ -39,6 +39,12 @@ fn a_heartbeat_refused_of_what_runs_again_already_is_not_forgotten() {
     holds(15);
 }
 
+/// Its act had failed once, and while its label held it it was put off for a day, which then counted as its back-off.
+#[test]
+fn what_failed_once_and_was_held_for_a_while_is_tried_again() {
+    holds(60);
+}
+
 /// A listing that lagged told that it ran, after its suspend was written down.
 #[test]
 fn what_a_late_listing_says_to_run_again_is_looked_at() {

@@ -111,7 +111,7 @@ impl Scene {
     /// When a runtime comes due.
     pub(crate) fn arming(&self, cx: Context<'_>, subject: &Subject, now: Time) -> Arming {
         let listing = Listing { complete: true, at: now, error: None };
-        Judge::new(&self.snapshot(cx, listing), cx.policy(), now).arming(subject)
+        soon_enough(cx, subject, Judge::new(&self.snapshot(cx, listing), cx.policy(), now).arming(subject), now)
     }
 
     fn alone(&self, cx: Context<'_>, subject: Subject, now: Time) -> UnitSnapshot {
@@ -122,6 +122,18 @@ impl Scene {
         unit.used = KINDS.map(|kind| (kind, 0)).into();
         unit.set_subjects(vec![subject]);
         unit
+    }
+}
+
+/// What failed is tried again when it is due: whatever else keeps it now may end before that, so it never waits for
+/// longer than its failures say.
+pub(crate) fn soon_enough(cx: Context<'_>, subject: &Subject, arming: Arming, now: Time) -> Arming {
+    match subject.record.as_deref().map(|record| record.attempts).filter(|attempts| *attempts > 0) {
+        None => arming,
+        Some(attempts) => {
+            let again = now.plus(cx.backoff(attempts));
+            Arming { due_at: Some(arming.due_at.map_or(again, |due| due.min(again))), ..arming }
+        }
     }
 }
 

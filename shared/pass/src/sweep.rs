@@ -16,7 +16,7 @@ use crate::{
     listing::{self, Known, Listed},
     outcome::Upkeep,
     presence::{self, Missing},
-    scene::Scene,
+    scene::{Scene, soon_enough},
 };
 
 /// One part of the trailing mean of the silent share is the newest sweep.
@@ -125,7 +125,10 @@ async fn take(
     if row.ownership != Ownership::Ours {
         return Ok(alone(row, record));
     }
-    let arm = |next: &Record| judge.arming(&alone(row.clone(), Some(next.clone())));
+    let arm = |next: &Record| {
+        let subject = alone(row.clone(), Some(next.clone()));
+        soon_enough(cx, &subject, judge.arming(&subject), now)
+    };
     let record = cx.ledger().observe_known(record, &row, arm, now).await?;
     Ok(alone(row, Some(record)))
 }
