@@ -152,7 +152,7 @@ mod tests {
     }
 
     fn numbers(page: &Arc<Page>) -> Kept<u32> {
-        Kept::new(Arc::clone(page) as _, Duration::from_secs(60), |text| {
+        Kept::new(Arc::clone(page) as _, Duration::from_mins(1), |text| {
             text.parse().map_err(|_| format!("`{text}` is no number"))
         })
     }
