@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use ledger::Ledger;
-use lifecycle::{BackendName, Policy, Rules, Time};
+use lifecycle::{BackendName, Claim, Policy, Rules, Time};
 
 use crate::{Limits, Pass, Unit, call::Calls};
 
@@ -65,6 +65,11 @@ impl<'a> Context<'a> {
     /// By when every call under such a claim has ended.
     pub(crate) fn act_until(&self, until: Time) -> Time {
         until.minus(self.policy().skew)
+    }
+
+    /// From when another hand may have what this one has: its end, by whichever clock.
+    pub(crate) fn freed(&self, claim: &Claim) -> Time {
+        claim.until.plus(self.policy().skew)
     }
 
     /// How long a runtime that failed so often waits.

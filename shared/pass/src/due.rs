@@ -96,7 +96,7 @@ async fn handle(
         return Ok(Handled::Done);
     }
     if let Some(claim) = &record.claim {
-        if claim.until.plus(cx.policy().skew) > cx.now() {
+        if cx.freed(claim) > cx.now() {
             return Ok(Handled::Done);
         }
         return recover::recover(cx, scene, id, &record).await.map(Handled::Recovered);

@@ -20,7 +20,7 @@ pub(crate) async fn missing(cx: Context<'_>, id: &RuntimeId, record: &Record) ->
         return Ok(Missing::Gone);
     }
     let now = cx.now();
-    if record.claim.as_ref().is_some_and(|claim| claim.until.plus(cx.policy().skew) > now) {
+    if record.claim.as_ref().is_some_and(|claim| cx.freed(claim) > now) {
         // Its holder may be deleting it just now, and says so itself.
         return Ok(Missing::Noted);
     }

@@ -263,7 +263,7 @@ fn next(cx: Context<'_>, scene: &Scene, kept: &Kept, unit: &lifecycle::UnitSnaps
     record.due_at.filter(|due| *due <= cx.now())?;
     if let Some(claim) = &record.claim {
         // Whatever else keeps it: whoever finds its claim ended puts it in order, and one that has ended stays due.
-        return Some(claim.until.plus(cx.policy().skew)).filter(|end| *end > cx.now());
+        return Some(cx.freed(claim)).filter(|end| *end > cx.now());
     }
     match kept.reason {
         Reason::Budget { .. } => kept.next_check.or(Some(later)),

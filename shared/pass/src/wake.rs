@@ -87,8 +87,7 @@ async fn woken(cx: Context<'_>, id: &RuntimeId) -> Result<Woken, LedgerError> {
 /// calls must not need one.
 async fn in_order(cx: Context<'_>, id: &RuntimeId) -> Result<Option<Record>, LedgerError> {
     let record = cx.ledger().get(id).await?;
-    let ended =
-        |record: &&Record| record.claim.as_ref().is_some_and(|claim| claim.until.plus(cx.policy().skew) <= cx.now());
+    let ended = |record: &&Record| record.claim.as_ref().is_some_and(|claim| cx.freed(claim) <= cx.now());
     let Some(left) = record.as_ref().filter(ended) else { return Ok(record) };
     // Boxed: what is recovered may be called back in turn.
     let _ = Box::pin(recover::recover(cx, &Scene::bare(), id, left)).await?;
