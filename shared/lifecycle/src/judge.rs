@@ -66,13 +66,15 @@ pub(crate) struct Limits {
 impl Limits {
     fn of(rules: &Rules) -> Self {
         let some = |limit: Option<Duration>| limit.filter(|limit| !limit.is_zero());
+        let caches = some(rules.files.caches);
         Self {
             unknown: some(rules.unknown_after),
             lifetime: some(rules.lifetime_max),
             suspended: some(rules.retention.suspended),
             archived: some(rules.retention.archived),
-            caches: some(rules.files.caches),
-            dependencies: some(rules.files.dependencies),
+            caches,
+            // What is dearer to rebuild never goes sooner.
+            dependencies: some(rules.files.dependencies).map(|limit| caches.map_or(limit, |caches| limit.max(caches))),
         }
     }
 }

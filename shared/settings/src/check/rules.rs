@@ -2,12 +2,13 @@
 
 use lifecycle::{
     Signal, SignalSet,
+    duration::Human,
     policy::{FileRules, Match, NativeMode, Overrides, Pattern, Percent, Retention, Rules, Window, WorkspaceRule},
 };
 
 use super::{never, twice};
 use crate::{
-    file::{List, MatchTable, OverridesTable, PolicyTable, WindowTable},
+    file::{FilesTable, List, MatchTable, OverridesTable, PolicyTable, WindowTable},
     log::{Log, Problem},
     read::At,
     scalar::{Days, Hours, Share, Text, Word},
@@ -58,7 +59,7 @@ fn rule(At { value: table, span, path }: At<PolicyTable>, log: &mut Log<'_>) -> 
             archived: never(retention.archived, log),
             workspace: never(retention.workspace, log),
         },
-        files: FileRules { caches: never(files.caches, log), dependencies: never(files.dependencies, log) },
+        files: tiers(files, log),
         disk_budget: table.disk.and_then(|table| table.value.budget).and_then(|share| fullness(&share, log)),
         workspace: table.workspace.map_or(WorkspaceRule::Save, |word| word.value.0),
         native: table.native.map_or(NativeMode::Off, |word| word.value.0),
@@ -74,6 +75,19 @@ fn rule(At { value: table, span, path }: At<PolicyTable>, log: &mut Log<'_>) -> 
         place(&at)
     });
     Rule { rules, name: place(&name), patterns, notice, native }
+}
+
+/// What is dearer to rebuild goes later.
+fn tiers(files: FilesTable, log: &mut Log<'_>) -> FileRules {
+    let placed = files.dependencies.as_ref().map(place);
+    let rules = FileRules { caches: never(files.caches, log), dependencies: never(files.dependencies, log) };
+    if let (Some(at), Some((caches, dependencies))) = (placed, rules.caches.zip(rules.dependencies))
+        && dependencies < caches
+    {
+        let problem = format!("sooner than `caches` ({}), which are cheaper to rebuild and go first", Human(caches));
+        log.error(&at.path, &at.span, Problem::new(problem).wanting("a duration no shorter than that of `caches`"));
+    }
+    rules
 }
 
 fn place<T>(at: &At<T>) -> At<()> {

@@ -296,3 +296,17 @@ fn a_file_of_junk_is_told_in_bounds() {
 fn a_text_on_more_lines_is_refused_where_it_would_break_a_report() {
     assert_eq!(told("[[policy]]\nname = \"a\\nb\""), ["2:8 policy[0].name | `a\\nb`: it has a control character | -"]);
 }
+
+#[test]
+fn what_is_dearer_to_rebuild_never_goes_before_what_is_cheaper() {
+    let files = |files: &str| format!("{TREES}[[policy]]\nname = \"p\"\nfiles = {{ {files} }}\n{BUDGETS}");
+    assert_eq!(
+        told(&files(r#"dependencies = "59m", caches = "1h""#)),
+        [
+            "7:26 policy[0].files.dependencies | sooner than `caches` (1h), which are cheaper to rebuild and go first | -"
+        ]
+    );
+    for fine in [r#"caches = "1h", dependencies = "1h""#, r#"dependencies = "59m""#, r#"caches = "1h""#] {
+        assert_eq!(warned(&files(fine)), [""; 0], "{fine}");
+    }
+}
