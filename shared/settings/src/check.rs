@@ -23,7 +23,7 @@ use lifecycle::{
 };
 
 use crate::{
-    Faults, Notify, PassLimits, SecretSource, Settings, Source, Webhook,
+    Faults, Notify, PassLimits, Settings, Source, Webhook,
     file::{BreakerTable, BudgetTable, File, NotifyTable, PassTable, ShareTable},
     log::{Log, Problem, shown},
     read::{At, Node, Read},
@@ -183,7 +183,7 @@ fn pass(table: PassTable, log: &mut Log<'_>) -> PassLimits {
 
 fn notify(table: NotifyTable, log: &mut Log<'_>) -> Option<Notify> {
     let At { value: url, span, path } = table.url?;
-    let secret = table.secret.and_then(|table| table.value.env).map(|env| SecretSource::Env(env.value.0));
+    let secret = table.secret.map(|secret| secret.value);
     match webhook(&url.0) {
         Ok(url) => Some(Notify { url, secret }),
         Err(why) => {

@@ -8,12 +8,14 @@ use lifecycle::{
 };
 
 use crate::{
+    SecretSource,
     read::{At, table},
     scalar::{Count, Days, Hours, Period, Share, Text, Word, Zone},
 };
 
 mod backend;
 mod native;
+mod secret;
 
 pub(crate) use backend::{BackendTable, DockerTable, PriceTable, RepositoryTable, ScopeTable, WorktreeTable};
 pub(crate) use native::NativeTable;
@@ -65,15 +67,7 @@ table! {
         /// A POST goes here per event. Needed where `notice.before_delete` is used.
         url: Text = required,
         /// What the events are signed with.
-        secret: SecretTable,
-    }
-}
-
-table! {
-    /// Where a secret is.
-    SecretTable {
-        /// The environment variable that has it.
-        env: Text = required,
+        secret: SecretSource,
     }
 }
 

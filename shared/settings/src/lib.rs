@@ -9,7 +9,8 @@
 //!
 //! **Invariants.** An unknown key is a fault, never ignored. Every key has a safe side: zero and absent
 //! mean never and none, or are refused where they could only be unsafe; the table in `check.rs` says which.
-//! A fault has a line of the file. Secrets are read at their use, by [`system::secret`], and can't be printed.
+//! A fault has a line of the file. Secrets are read at their use, by [`system::secret`] or [`Secrets`], and can't
+//! be printed.
 //! No other crate reads the environment or a clock (clippy.toml forbids it).
 //!
 //! **Must never know**: what a backend does with its settings, or what a plan is.
@@ -30,6 +31,7 @@ mod origin;
 mod read;
 mod scalar;
 mod secret;
+mod secrets;
 mod settings;
 pub mod system;
 mod text;
@@ -41,6 +43,7 @@ pub use load::{MAX_BYTES, SettingsError, load};
 pub use log::MAX_FAULTS;
 pub use origin::{Address, AddressError, FileOrigin, Origin, OriginError, Text};
 pub use secret::{Secret, SecretSource};
+pub use secrets::{SecretError, Secrets};
 pub use settings::{
     BackendSettings, Docker, Kind, Notify, PassLimits, Rate, Repository, Scope, Settings, Source, Webhook, Worktree,
 };

@@ -73,6 +73,12 @@ pub enum SettingsError {
         /// Where it should be.
         at: SecretSource,
     },
+    /// A secret that only the functions on AWS read.
+    #[error("{at} is read by the functions on AWS alone; here, name an environment variable with `env`")]
+    SecretElsewhere {
+        /// Where it is.
+        at: SecretSource,
+    },
     /// Nowhere to put records.
     #[error("no place for records: set `FURLOUGH_DATA`, `XDG_DATA_HOME` or `HOME`")]
     NoDataDir,

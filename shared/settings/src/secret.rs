@@ -2,17 +2,22 @@
 
 use std::fmt;
 
+use crate::Address;
+
 /// Where a secret is. It is read at its use, so that a configuration can be checked where it isn't.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SecretSource {
     /// In the environment, under this name.
     Env(String),
+    /// On AWS, at this address: the functions read it there.
+    Stored(Address),
 }
 
 impl fmt::Display for SecretSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Env(name) => write!(f, "the environment variable `{name}`"),
+            Self::Stored(address) => write!(f, "`{address}`"),
         }
     }
 }

@@ -108,10 +108,15 @@ pub fn env_path(variable: Variable) -> Option<PathBuf> {
     std::env::var_os(variable.name()).filter(|value| !value.is_empty()).map(PathBuf::from)
 }
 
-/// Reads a secret. Missing or blank is an error that names where it should be, never an empty secret.
+/// Reads a secret of this machine. Missing or blank is an error that names where it should be, never an empty secret;
+/// one of AWS is read by [`Secrets`](crate::Secrets).
 pub fn secret(source: &SecretSource) -> Result<Secret, SettingsError> {
-    let SecretSource::Env(name) = source;
-    named(name)?.and_then(Secret::new).ok_or_else(|| SettingsError::NoSecret { at: source.clone() })
+    match source {
+        SecretSource::Env(name) => {
+            named(name)?.and_then(Secret::new).ok_or_else(|| SettingsError::NoSecret { at: source.clone() })
+        }
+        SecretSource::Stored(_) => Err(SettingsError::SecretElsewhere { at: source.clone() }),
+    }
 }
 
 /// The folder of records: FURLOUGH_DATA, else `furlough` in XDG_DATA_HOME, else `~/.local/share/furlough`.

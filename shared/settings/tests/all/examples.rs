@@ -6,7 +6,7 @@ use lifecycle::policy::{BudgetKind, Mode, WorkspaceRule};
 use settings::{BUILT_IN, Kind, keys, parse};
 use toml::{Table, Value};
 
-use crate::EXAMPLE;
+use crate::{EXAMPLE, example_by_arn};
 
 /// The design's example, with `daytona` and `e2b`, which this version lacks, replaced by what it has.
 const DESIGN: &str = r#"
@@ -92,6 +92,7 @@ fn a_newcomer_s_policy_reports_and_loses_nothing_that_is_not_saved() {
 fn the_long_example_has_every_key_and_the_schema_no_other() {
     let mut found = Vec::new();
     paths("", &EXAMPLE.parse().unwrap(), &mut found);
+    paths("", &example_by_arn().parse().unwrap(), &mut found);
     let mut keys = keys();
     // A label's own name is no key, and a table of repositories is one of its two forms.
     found.retain(|path| !path.starts_with("policy.match.labels.") && !path.starts_with("backend.scope.labels."));

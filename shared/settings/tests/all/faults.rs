@@ -70,6 +70,18 @@ notice.before_delete = "48h"
 }
 
 #[test]
+fn a_secret_is_in_one_place_and_what_is_no_arn_is_not_repeated() {
+    let secret = |text: &str| told(&format!("[notify]\nurl = \"https://h/x\"\nsecret = {text}\n"));
+    let one = ["3:10 notify.secret | a secret is in one place | -"];
+    assert_eq!(secret("{}"), one);
+    assert_eq!(secret("{ env = \"A\", arn = \"arn:aws:secretsmanager:r:1:secret:a\" }"), one);
+    assert_eq!(secret("{ evn = \"A\" }"), ["3:12 notify.secret.evn | unknown key `evn` | env"]);
+    for hush in ["hush", "s3://bucket/hush", "arn:aws:s3:::hush", "/hush"] {
+        assert_eq!(secret(&format!("{{ arn = {hush:?} }}")), ["3:18 notify.secret.arn | it is no such ARN | -"]);
+    }
+}
+
+#[test]
 fn a_fault_is_shown_with_its_line() {
     let faults = parse("[[policy]]\nname = \"ä\"\n\tidle.aftr = \"30m\"\n", "furlough.toml").unwrap_err();
     let expected = "\

@@ -12,3 +12,9 @@ mod values;
 /// The configuration that has every key.
 pub(crate) const EXAMPLE: &str =
     include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../infra/furlough.example.toml"));
+
+/// The same with its secret on AWS, as its comment says.
+pub(crate) fn example_by_arn() -> String {
+    let lines = EXAMPLE.lines().filter(|line| !line.starts_with("secret.env"));
+    lines.map(|line| if line.starts_with("# secret.arn") { &line[2..] } else { line }).collect::<Vec<_>>().join("\n")
+}

@@ -10,7 +10,7 @@ use lifecycle::{
 use settings::{Kind, Settings, keys, parse};
 use toml::{Table, Value};
 
-use crate::EXAMPLE;
+use crate::{EXAMPLE, example_by_arn};
 
 /// What a configuration says of one key.
 type Lens = fn(&Settings) -> String;
@@ -26,6 +26,7 @@ const ROWS: &[Row] = &[
     ("clock.skew",                   |s| human(s.policy.skew),                       "10s",         "10s",       "refused",  "refused"),
     ("notify.url",                   |s| debug(s.notify.as_ref().map(|n| n.url.to_string())), "some(\"https://hooks.example.com/…\")", "refused", "refused", "refused"),
     ("notify.secret.env",            |s| debug(s.notify.as_ref().map(|n| n.secret.is_some())), "some(true)", "refused", "refused", "refused"),
+    ("notify.secret.arn",            |s| debug(s.notify.as_ref().map(|n| n.secret.is_some())), "some(true)", "refused", "refused", "refused"),
     ("backend.name",                 |s| s.backends[0].name.to_string(),             "worktrees",   "refused",   "refused",  "refused"),
     ("backend.root",                 |s| debug(&worktree(s).root),                   "some(\"/tmp/conversation-worktrees\")", "none", "refused", "refused"),
     ("backend.conversations",        |s| debug(worktree(s).conversations.is_some()), "true",        "false",     "refused",  "refused"),
@@ -122,9 +123,14 @@ fn docker(settings: &Settings) -> &settings::Docker {
     docker
 }
 
+/// The example that has `key`.
+fn that_has(key: &str) -> String {
+    if key == "notify.secret.arn" { example_by_arn() } else { EXAMPLE.to_owned() }
+}
+
 /// The example with the value at `key` changed, in the first of each list that has it. `None`: removed.
 fn changed(key: &str, change: fn(&Value) -> Option<Value>) -> String {
-    let mut table: Table = EXAMPLE.parse().unwrap();
+    let mut table: Table = that_has(key).parse().unwrap();
     let path: Vec<_> = key.split('.').collect();
     assert!(change_in(&mut table, &path, change), "the example lacks `{key}`");
     table.to_string()
@@ -199,7 +205,7 @@ fn zero_empty_and_absent_are_the_safe_side() {
     let mut wrong = Vec::new();
     for &(key, lens, example, absent, zeroed, emptied) in ROWS {
         let found = [
-            outcome(EXAMPLE, key, lens),
+            outcome(&that_has(key), key, lens),
             outcome(&changed(key, |_| None), key, lens),
             outcome(&changed(key, |value| Some(zero(value))), key, lens),
             outcome(&changed(key, |value| Some(empty(value))), key, lens),

@@ -157,7 +157,8 @@ fn every_key_is_described() {
 fn pattern(path: &[&str]) -> String {
     let schema = path.iter().fold(schema(), |schema, key| {
         let list = schema.get("items").cloned().unwrap_or(schema);
-        let kinds = list["oneOf"].as_array().cloned().unwrap_or_else(|| vec![list]);
+        let mut kinds = list["oneOf"].as_array().cloned().unwrap_or_default();
+        kinds.push(list);
         kinds.into_iter().map(|kind| kind["properties"][key].clone()).find(|below| !below.is_null()).unwrap()
     });
     schema["pattern"].as_str().unwrap().trim_start_matches('^').trim_end_matches('$').to_owned()
@@ -171,8 +172,10 @@ proptest! {
         rate in string_regex(&pattern(&["backend", "rate"])).unwrap(),
         days in string_regex(&pattern(&["policy", "windows", "days"])).unwrap(),
         hours in string_regex(&pattern(&["policy", "windows", "hours"])).unwrap(),
+        arn in string_regex(&pattern(&["notify", "secret", "arn"])).unwrap(),
     ) {
         let read = |text: String| parse(&text, "t").map(drop).map_err(|faults| faults.to_string());
+        prop_assert_eq!(read(format!("[notify]\nurl = \"https://h/x\"\nsecret.arn = {arn:?}")), Ok(()));
         let policy = |line: String| read(format!("[[policy]]\nname = \"a\"\n{line}"));
         let backend = |line: String| read(format!("[[backend]]\nname = \"a\"\nkind = \"docker\"\n{line}"));
         prop_assert_eq!(policy(format!("disk.budget = {share:?}")), Ok(()));
