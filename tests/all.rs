@@ -22,6 +22,8 @@ mod ledger;
 mod model;
 mod mutations;
 mod pass;
+mod peer;
+mod peer_costs;
 mod races;
 mod readme;
 mod serve;
