@@ -7,6 +7,7 @@ mod all {
 
     mod arming;
     mod decisions;
+    mod disk;
     mod every_word;
     mod explain;
     mod fleet;
