@@ -246,6 +246,33 @@ async fn a_log_that_was_half_moved_into_the_file_is_no_damage() {
     assert_eq!(number(&store.client(), "a").await, Some(2));
 }
 
+/// The disk was full when it was to be made, or its process was killed: looking finds nothing, as if it were not there,
+/// and the next one who writes makes it whole.
+#[tokio::test]
+async fn a_file_that_was_only_begun_is_nothing_to_look_at_and_is_made_whole_by_the_next_writer() {
+    let begun: [fn(&Path); 3] = [
+        |file| fs::write(file, "").unwrap(),
+        |file| rusqlite::Connection::open(file).unwrap().execute_batch("PRAGMA user_version = 1").unwrap(),
+        |file| {
+            let batch = "PRAGMA journal_mode = WAL; PRAGMA user_version = 1";
+            let connection = rusqlite::Connection::open(file).unwrap();
+            connection.execute_batch(batch).unwrap();
+            // As a killed process leaves it: the log is not moved into the file.
+            std::mem::forget(connection);
+        },
+    ];
+    for begin in begun {
+        let folder = tempfile::tempdir().unwrap();
+        begin(&folder.path().join(FILE));
+        assert!(embedded::open_existing(folder.path()).unwrap().is_none());
+        let store = embedded::open(folder.path()).unwrap();
+        create_table(&store.client()).await;
+        put(&store.client(), "a", 1).await;
+        let seen = embedded::open_existing(folder.path()).unwrap().unwrap();
+        assert_eq!(number(&seen.client(), "a").await, Some(1));
+    }
+}
+
 #[test]
 fn files_that_are_not_ours_are_named_and_not_touched() {
     let folder = tempfile::tempdir().unwrap();

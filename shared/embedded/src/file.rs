@@ -61,11 +61,14 @@ impl Gate {
     }
 }
 
-/// A copy in memory; `None` where no file is.
+/// A copy in memory; `None` where no file is, or one that was only begun: the disk was full, its process killed.
 pub(crate) fn copy(folder: &Path) -> Result<Option<Database>, EmbeddedError> {
     for _ in 0..COPY_ROUNDS {
         let Some(before) = Stamp::of(folder)? else { return Ok(None) };
-        check_ours(&before.path)?;
+        let made = check_ours(&before.path)? || (before.pending && has_tables(&before.path, "mode=ro")?);
+        if !made {
+            return Ok(None);
+        }
         let database = Database::memory().map_err(|cause| refused(&before.path, cause))?;
         // With writes pending in the log, SQLite's locks are needed to read them; without any, the file is
         // read as it lies, so that no file is made beside it.
@@ -119,36 +122,41 @@ fn pending(path: &Path) -> bool {
     fs::metadata(log).is_ok_and(|log| log.len() > 0)
 }
 
-/// Refuses a file of another program before anything is written to it.
+/// Refuses a file of another program before anything is written to it. Says whether there are tables in it.
 ///
 /// Reads the file as it lies: no lock, no log. A database whose first tables are still in its log has none
 /// here, and passes.
-fn check_ours(path: &Path) -> Result<(), EmbeddedError> {
+fn check_ours(path: &Path) -> Result<bool, EmbeddedError> {
     match fs::metadata(path) {
         Ok(found) if !found.is_file() => {
             return Err(EmbeddedError::Foreign { path: path.to_owned(), why: "it is not a file".to_owned() });
         }
         Ok(found) if found.len() > 0 => {}
-        _ => return Ok(()),
+        _ => return Ok(false),
     }
-    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let named = |how: &str| {
-        Connection::open_with_flags(uri(path, how), flags).and_then(|connection| {
-            let mut statement = connection.prepare("SELECT name FROM sqlite_master WHERE type = 'table'")?;
-            let names = statement.query_map([], |row| row.get::<_, String>(0))?;
-            names.collect::<Result<Vec<_>, _>>()
-        })
-    };
     // A log that is being moved into the file, or was when its process was killed or the disk was full, leaves a
     // file that looks damaged as it lies and is whole together with its log: then SQLite is asked, with its locks.
     // Without a log it is not asked, since it would make one beside the file.
-    let tables = named("mode=ro&immutable=1");
-    let tables = if tables.is_err() && pending(path) { named("mode=ro") } else { tables };
-    let tables = tables.map_err(|cause| sqlite(path, &cause))?;
-    if tables.is_empty() || tables.iter().any(|name| name == "_tables") {
-        return Ok(());
+    let found = tables(path, "mode=ro&immutable=1");
+    let found = if found.is_err() && pending(path) { tables(path, "mode=ro") } else { found };
+    let found = found.map_err(|cause| sqlite(path, &cause))?;
+    match found.first() {
+        None => Ok(false),
+        Some(_) if found.iter().any(|name| name == "_tables") => Ok(true),
+        Some(other) => Err(EmbeddedError::Foreign { path: path.to_owned(), why: format!("it has a table `{other}`") }),
     }
-    Err(EmbeddedError::Foreign { path: path.to_owned(), why: format!("it has a table `{}`", tables[0]) })
+}
+
+fn has_tables(path: &Path, how: &str) -> Result<bool, EmbeddedError> {
+    tables(path, how).map(|found| !found.is_empty()).map_err(|cause| sqlite(path, &cause))
+}
+
+fn tables(path: &Path, how: &str) -> rusqlite::Result<Vec<String>> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(uri(path, how), flags)?;
+    let mut statement = connection.prepare("SELECT name FROM sqlite_master WHERE type = 'table'")?;
+    let names = statement.query_map([], |row| row.get(0))?;
+    names.collect()
 }
 
 /// The file as a SQLite URI, which takes names that are not UTF-8.
