@@ -9,6 +9,7 @@ mod disks;
 mod finding;
 mod hygiene;
 mod loss;
+mod reftable;
 mod saving;
 mod trash;
 mod world;

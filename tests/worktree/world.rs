@@ -70,6 +70,18 @@ pub(super) fn uuid(n: u32) -> String {
 
 impl World {
     pub(super) fn new() -> Self {
+        Self::made(&[])
+    }
+
+    /// One whose repository keeps its references in reftables; `None`: this git is older than 2.45 and can't make such.
+    pub(super) fn in_tables() -> Option<Self> {
+        let format = "--ref-format=reftable";
+        let probe = TempDir::new().unwrap();
+        try_git(probe.path(), &["init", "-q", format]).ok().map(|_| Self::made(&[format]))
+    }
+
+    /// With its repository made with these arguments too.
+    fn made(arguments: &[&str]) -> Self {
         let folder = TempDir::new().unwrap();
         // Without links in it, as git writes paths.
         let top = folder.path().canonicalize().unwrap();
@@ -79,7 +91,7 @@ impl World {
         }
         git(&at("remote.git"), &["init", "-q", "--bare"]);
         let repository = at("shop");
-        git(&repository, &["init", "-q", "-b", "main"]);
+        git(&repository, &[&["init", "-q", "-b", "main"], arguments].concat());
         write(&repository.join(".gitignore"), "node_modules/\n.cache/\ntarget\ndata/\n.env\n*.log\n");
         write(&repository.join("prices.py"), "def total(): return 0\n");
         write(&repository.join("README.md"), "# Shop\n");

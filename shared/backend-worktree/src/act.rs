@@ -241,7 +241,7 @@ impl Worktrees {
             head: match &git.head {
                 Head::Branch(name) => format!("ref: {}", String::from_utf8_lossy(name)),
                 Head::Detached(hash) => hash.clone(),
-                Head::Unreadable => "unreadable".into(),
+                Head::Unreadable | Head::InTables => "unreadable".into(),
             },
         });
         let note = Note { runtime: id.clone(), tier, at: self.options.clock.now(), origin, bytes, git };

@@ -4,7 +4,7 @@ use std::{ffi::OsString, fs, os::unix::ffi::OsStringExt, path::Path};
 
 use crate::{
     git::{Git, GitFault, View},
-    look::{Admin, Head, is_hash, read_limited, read_small},
+    look::{Admin, Head, is_hash, is_reference, read_limited, read_small},
 };
 
 /// The most of a reflog that is read.
@@ -35,18 +35,25 @@ pub(crate) struct Commits {
     pub alone: u64,
 }
 
-/// Asks git. `view` shows the shared references alone, not the worktree's.
-pub(crate) async fn commits(git: &Git, view: &View, admin: &Admin, folder: &Path) -> Result<Commits, GitFault> {
+/// Asks git. `view` shows the shared references alone, not the worktree's; `own` are those of [`in_tables`], if it has any.
+pub(crate) async fn commits(
+    git: &Git,
+    view: &View,
+    admin: &Admin,
+    folder: &Path,
+    own: Vec<String>,
+) -> Result<Commits, GitFault> {
     let head = match &admin.head {
         Head::Detached(hash) => Some(hash.clone()),
         Head::Branch(name) => branch_tip(git, view, name).await?,
         // What is checked out is unknown, and with it what would be lost.
-        Head::Unreadable => {
+        Head::Unreadable | Head::InTables => {
             let complaint = "its `HEAD` names neither a commit nor a branch that git allows".into();
             return Err(GitFault::Failed { verb: "rev-parse".into(), complaint });
         }
     };
     let mut tips = tips(folder);
+    tips.extend(own);
     tips.extend(head.clone());
     tips.sort();
     tips.dedup();
@@ -60,6 +67,27 @@ pub(crate) async fn commits(git: &Git, view: &View, admin: &Admin, folder: &Path
         None => 0,
     };
     Ok(Commits { head, tips, unpushed, alone })
+}
+
+/// What is checked out in a worktree whose repository keeps its references in reftables, and what else only that worktree
+/// points at. `view` is of the worktree.
+pub(crate) async fn in_tables(git: &Git, view: &View) -> Result<(Head, Vec<String>), GitFault> {
+    let head = match git.run(view, ["symbolic-ref", "HEAD"], &[]).await {
+        Ok(name) if is_reference(name.trim_ascii_end()) => Head::Branch(name.trim_ascii_end().to_vec()),
+        _ => {
+            let hash = git.run(view, ["rev-parse", "--verify", "HEAD"], &[]).await?;
+            hashes(&hash).pop().map_or(Head::Unreadable, Head::Detached)
+        }
+    };
+    // Those that are not there are said to be missing, which is no hash.
+    let mut own = hashes(&git.run(view, ["cat-file", "--batch-check"], OWN_HEADS.join("\n").as_bytes()).await?);
+    let args = ["for-each-ref", "--format=%(objectname)", "refs/bisect", "refs/worktree", "refs/rewritten"];
+    own.extend(hashes(&git.run(view, args, &[]).await?));
+    // A branch that has no commit yet has no reflog, which git takes for a mistake.
+    let entries = format!("--max-count={MAX_REFLOG_ENTRIES}");
+    let args = ["log", "--walk-reflogs", "--ignore-missing", "--format=%H", &entries, "HEAD", "--"];
+    own.extend(hashes(&git.run(view, args, &[]).await?));
+    Ok((head, own))
 }
 
 async fn branch_tip(git: &Git, view: &View, name: &[u8]) -> Result<Option<String>, GitFault> {

@@ -8,7 +8,7 @@ use crate::{
     commits::{self, Commits},
     conversations::Signs,
     git::{Git, GitFault},
-    look::{self, Admin, Worktree, read_small},
+    look::{self, Admin, Head, Worktree, read_small},
     measure::{self, Measure},
     observe,
     status::{self, Status},
@@ -66,8 +66,11 @@ pub(crate) async fn detail(
     };
     let told = match detail.worktree.git.clone() {
         None => None,
-        Some(admin) => match ask(git, &detail.worktree, &admin).await {
-            Ok(told) => Some((admin, told)),
+        Some(admin) => match ask(git, &detail.worktree, admin).await {
+            Ok((admin, told)) => {
+                detail.worktree.git = Some(admin.clone());
+                Some((admin, told))
+            }
             Err(fault) => {
                 detail.against.push(format!("git can't tell what is in it: {fault}"));
                 None
@@ -119,6 +122,9 @@ impl Detail {
             None if self.worktree.git.is_none() => Loss::Work(observe::orphan_loss(&self.worktree)),
             None => {
                 self.observation.files = FileSizes { caches: None, dependencies: None, ..measure.sizes };
+                // What git ignores is not known either. Of a repository that is gone, the listing said so already.
+                let why = self.against.first().map_or("git can't tell what is in it", String::as_str).into();
+                self.observation.cannot.push(Cannot { role: Role::Files, why });
                 Loss::Unknown
             }
         };
@@ -149,7 +155,8 @@ impl Detail {
     }
 }
 
-async fn ask(git: &Git, worktree: &Worktree, admin: &Admin) -> Result<Told, GitFault> {
+/// What git tells, and the administrative folder with what is checked out, of which files alone may not tell.
+async fn ask(git: &Git, worktree: &Worktree, mut admin: Admin) -> Result<(Admin, Told), GitFault> {
     let view = git.worktree(&admin.common, &worktree.admin, &worktree.place.path).await?;
     let strange =
         |verb: &str| GitFault::Failed { verb: verb.into(), complaint: "it wrote what this format has not".into() };
@@ -166,10 +173,14 @@ async fn ask(git: &Git, worktree: &Worktree, admin: &Admin) -> Result<Told, GitF
     }
     let hidden = status::hidden(&git.run(&view, status::FLAGS, &[]).await?).ok_or_else(|| strange("ls-files"))?;
     told.submodules = status::submodules(&git.run(&view, status::STAGE, &[]).await?);
+    let mut own = Vec::new();
+    if admin.head == Head::InTables {
+        (admin.head, own) = commits::in_tables(git, &view).await?;
+    }
     drop(view);
     let view = git.repository(&admin.common).await?;
-    let commits = commits::commits(git, &view, admin, &worktree.admin).await?;
-    Ok(Told { status: told, hidden, commits })
+    let commits = commits::commits(git, &view, &admin, &worktree.admin, own).await?;
+    Ok((admin, Told { status: told, hidden, commits }))
 }
 
 fn exists(worktree: &Worktree, path: &std::path::Path) -> bool {

@@ -58,9 +58,14 @@ pub(crate) enum Head {
     Branch(Vec<u8>),
     /// A commit, by its hash.
     Detached(String),
+    /// Where files don't tell: the repository keeps its references in reftables, which git alone reads.
+    InTables,
     /// It can't be read.
     Unreadable,
 }
+
+/// What git writes as the branch into the `HEAD` of a repository with reftables: no branch can have that name.
+const IN_TABLES: &[u8] = b"refs/heads/.invalid";
 
 /// Files of the administrative folder that a command of git under way leaves behind.
 const UNDER_WAY: [(&str, &str); 6] = [
@@ -203,8 +208,11 @@ pub(crate) fn lock_reason(admin: &Path) -> io::Result<Option<String>> {
 
 fn head(admin: &Path) -> Head {
     let Ok(text) = read_small(&admin.join("HEAD")) else { return Head::Unreadable };
-    if let Some(name) = text.strip_prefix(b"ref: ") {
-        return if is_reference(name) { Head::Branch(name.to_vec()) } else { Head::Unreadable };
+    match text.strip_prefix(b"ref: ") {
+        Some(IN_TABLES) => return Head::InTables,
+        Some(name) if is_reference(name) => return Head::Branch(name.to_vec()),
+        Some(_) => return Head::Unreadable,
+        None => {}
     }
     match String::from_utf8(text) {
         Ok(hash) if is_hash(&hash) => Head::Detached(hash),
@@ -353,7 +361,7 @@ mod tests {
             match &git.head {
                 Head::Branch(name) => prop_assert!(is_reference(name)),
                 Head::Detached(hash) => prop_assert!(is_hash(hash)),
-                Head::Unreadable => {}
+                Head::Unreadable | Head::InTables => {}
             }
             prop_assert!(pointer == "HEAD" || git.head == Head::Branch(b"refs/heads/x".to_vec()));
             let ours = bytes.starts_with(b"in furlough's trash as ");

@@ -18,8 +18,9 @@ use crate::{
     written::{Ahead, Newest, Stamps},
 };
 
-/// Files of the administrative folder of which every change by work changes one, and looking none.
-const TOUCHED: [&str; 3] = ["HEAD", "index", "logs/HEAD"];
+/// Files of the administrative folder of which every change by work changes one, and looking none. The last is the list of
+/// a worktree's own reftables.
+const TOUCHED: [&str; 4] = ["HEAD", "index", "logs/HEAD", "reftable/tables.list"];
 
 /// The newest sign that git's own files give, never before the worktree was made. Writing times only:
 /// a time of reading would be our own trace.
