@@ -173,6 +173,20 @@ async fn the_trash_is_emptied_after_its_time_and_not_while_paused() {
     assert_eq!(stage.fake.effects().len(), 2, "deleted, and later removed for ever");
 }
 
+/// Also without `retention.workspace`: what killed processes left of saves is ended there.
+#[tokio::test]
+async fn each_whole_pass_asks_for_what_was_only_begun_to_be_removed() {
+    let stage = Stage::shaped(Shape { removal: Removal::ToTrash, ..Shape::default() }).await;
+    for passes in 1..=3 {
+        stage.tick().await;
+        assert_eq!(stage.fake.asked().tidied, passes);
+        stage.advance(HOUR);
+    }
+    stage.ledger.pause(None, "wait", "me", stage.now()).await.unwrap();
+    stage.tick().await;
+    assert_eq!(stage.fake.asked().tidied, 3, "not while it is paused");
+}
+
 #[tokio::test]
 async fn what_nobody_can_want_back_any_more_goes_also_where_passes_only_report() {
     let shape = Shape { removal: Removal::ToTrash, saving: Saving::First, ..Shape::default() };

@@ -150,6 +150,31 @@ async fn what_a_killed_process_left_is_removed_by_the_next_act_on_anything_once_
     assert!(mine.exists() && link.is_symlink() && outside.join("precious").exists());
 }
 
+/// A process that runs for weeks looks again at each pass: others are killed after it began.
+#[tokio::test]
+async fn what_was_left_later_than_a_process_began_is_removed_by_that_one_too() {
+    let world = World::new();
+    let tree = worked_in(&world);
+    let lasting = world.backend().undo.unwrap();
+    let never = lifecycle::Time::MIN;
+    lasting.forget_saves(never).await.unwrap();
+    let killed = killed_at(&world, Step::SaveVerify);
+    let target = Target::of(&see(&killed, &tree.id).await);
+    killed.delete.unwrap().delete(&target, WorkspaceRule::Save, world.bounds()).await.unwrap_err();
+    lasting.forget_saves(never).await.unwrap();
+    assert_eq!(begun(&world).len(), 1, "it is young: its process may live");
+    world.pass(Duration::from_hours(2));
+    // What another test starts just now has a copy of the lock's file until it is started.
+    for _ in 0..100 {
+        assert_eq!(lasting.forget_saves(never).await.unwrap(), Vec::<std::sync::Arc<str>>::new());
+        if begun(&world).is_empty() {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    assert_eq!(begun(&world), [""; 0].map(PathBuf::from));
+}
+
 #[tokio::test]
 async fn an_emptying_that_was_killed_is_ended_by_the_next_act_in_any_trash() {
     let world = World::new();

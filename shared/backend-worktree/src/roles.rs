@@ -337,8 +337,14 @@ impl Recoverable for Worktrees {
 
     async fn forget_saves(&self, before: Time) -> Result<Vec<Arc<str>>, BackendError> {
         self.tidy_all().await;
-        let folder = self.options.saves.clone();
-        blocking(move || save::forget(&folder, before).map_err(|e| fault::at("remove old saves in", &folder, &e))).await
+        let (folder, now) = (self.options.saves.clone(), self.options.clock.now());
+        let forget = move || {
+            // Another process may have been killed since this one began.
+            save::sweep(&folder, now)?;
+            save::forget(&folder, before)
+        };
+        let saves = self.options.saves.clone();
+        blocking(move || forget().map_err(|e| fault::at("remove old saves in", &saves, &e))).await
     }
 }
 

@@ -205,21 +205,6 @@ pub async fn judge(harness: &dyn Harness) -> Report {
     report
 }
 
-/// Runs the cases of these names, for a test that looks at one.
-///
-/// # Panics
-/// When there is no case of such a name.
-pub async fn judge_only(harness: &dyn Harness, names: &[&str]) -> Report {
-    let mut report = Report::default();
-    for name in names {
-        match CASES.iter().find(|case| case.name == *name) {
-            Some(case) => judge_case(case, harness, &mut report).await,
-            None => panic!("the contract has no case `{name}`"),
-        }
-    }
-    report
-}
-
 /// Runs every case and panics when one was violated.
 ///
 /// # Panics

@@ -203,7 +203,8 @@ pub trait Recoverable: Send + Sync {
     async fn undo(&self, entry: &str) -> Result<Outcome<Trashed>, BackendError>;
     /// Removes an entry for ever. Links are removed, never followed. `Gone`: there is no such entry any more.
     async fn empty(&self, entry: &str) -> Result<Outcome, BackendError>;
-    /// Removes for ever what was saved before `before` of runtimes that were deleted. Says what it removed.
+    /// Removes for ever what was saved before `before` of runtimes that were deleted, and says what it removed. What
+    /// killed processes left of saves that were only begun goes too, whatever `before` is.
     async fn forget_saves(&self, before: Time) -> Result<Vec<Arc<str>>, BackendError>;
 }
 

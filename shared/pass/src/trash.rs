@@ -2,8 +2,11 @@
 
 use std::sync::Arc;
 
-use backend::Outcome;
-use lifecycle::trash::{TrashEntry, due, saves_before};
+use backend::{Outcome, Recoverable, Trashed};
+use lifecycle::{
+    Time,
+    trash::{TrashEntry, due, saves_before},
+};
 
 use crate::{
     Pass,
@@ -36,21 +39,26 @@ impl Pass {
 
 /// One backend's trash and saves. Not while it is paused: what is in the trash can still be taken back.
 pub(crate) async fn empty(cx: Context<'_>, scene: &Scene, upkeep: &mut Upkeep, errors: &mut Vec<Arc<str>>) {
-    empty_trash(cx, scene, upkeep, errors).await;
     let Some(role) = cx.unit.backend.undo.as_ref().filter(|_| !scene.paused) else { return };
-    let Some(before) = saves_before(cx.name(), cx.policy(), cx.now()) else { return };
+    match cx.calls().within(cx.limits().act_timeout, role.trashed()).await {
+        Ok(trashed) => empty_trash(cx, scene, &**role, &trashed, (upkeep, errors)).await,
+        Err(error) => return errors.push(format!("the trash could not be read: {error}").into()),
+    }
+    // Without a limit none is too old, and what killed processes began is still ended.
+    let before = saves_before(cx.name(), cx.policy(), cx.now()).unwrap_or(Time::MIN);
     match cx.calls().within(cx.limits().act_timeout, role.forget_saves(before)).await {
         Ok(forgotten) => upkeep.forgotten.extend(forgotten),
         Err(error) => errors.push(format!("old saves could not be removed: {error}").into()),
     }
 }
 
-async fn empty_trash(cx: Context<'_>, scene: &Scene, upkeep: &mut Upkeep, errors: &mut Vec<Arc<str>>) {
-    let Some(role) = cx.unit.backend.undo.as_ref().filter(|_| !scene.paused) else { return };
-    let trashed = match cx.calls().within(cx.limits().act_timeout, role.trashed()).await {
-        Ok(trashed) => trashed,
-        Err(error) => return errors.push(format!("the trash could not be read: {error}").into()),
-    };
+async fn empty_trash(
+    cx: Context<'_>,
+    scene: &Scene,
+    role: &dyn Recoverable,
+    trashed: &[Trashed],
+    (upkeep, errors): (&mut Upkeep, &mut Vec<Arc<str>>),
+) {
     let entries: Vec<_> = trashed
         .iter()
         .map(|trashed| TrashEntry {

@@ -78,7 +78,7 @@ impl Recoverable for Fake {
     }
 
     async fn forget_saves(&self, before: Time) -> Result<Vec<Arc<str>>, BackendError> {
-        self.enter(|asked| &mut asked.verbs, |world| world.forget_saves(before))
+        self.enter(|asked| &mut asked.tidied, |world| world.forget_saves(before))
     }
 }
 

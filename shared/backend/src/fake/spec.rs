@@ -24,7 +24,6 @@ pub struct RuntimeSpec {
     pub(super) loss: Loss,
     pub(super) files: Files,
     pub(super) native: Option<NativeObserved>,
-    pub(super) sharers: u32,
     pub(super) inside: Option<Inside>,
 }
 
@@ -44,7 +43,6 @@ impl RuntimeSpec {
             loss: Loss::Nothing,
             files: Files::new(),
             native: None,
-            sharers: 1,
             inside: None,
         }
     }
@@ -98,11 +96,6 @@ impl RuntimeSpec {
     /// Stopping it deletes it.
     pub fn ephemeral(self) -> Self {
         Self { ephemeral: true, ..self }
-    }
-
-    /// Used by so many conversations.
-    pub fn shared_by(self, sharers: u32) -> Self {
-        Self { sharers, ..self }
     }
 
     /// With a file of the user's.

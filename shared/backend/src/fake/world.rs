@@ -28,6 +28,8 @@ pub struct Asked {
     pub probes: u64,
     /// Verbs, done or not.
     pub verbs: u64,
+    /// Times that old saves were to be removed, whether there were any or not.
+    pub tidied: u64,
 }
 
 #[derive(Debug)]
@@ -60,7 +62,6 @@ pub(super) struct Runtime {
     state_since: Time,
     running_since: Option<Time>,
     labels: Labels,
-    sharers: u32,
     about: Arc<str>,
     landing: Option<(Time, Step)>,
 }
@@ -268,7 +269,6 @@ impl Runtime {
             state_since: since,
             running_since: (spec.state == State::Running).then_some(since),
             labels: Arc::new(spec.labels),
-            sharers: spec.sharers,
             about: format!("fake `{}`", spec.name).into(),
             landing: None,
         }
@@ -355,7 +355,7 @@ impl Runtime {
                 total: Some(self.bytes(|_| true)),
             },
             native,
-            sharers: self.sharers,
+            sharers: 1,
             about: self.about.clone(),
         }
     }
