@@ -4,7 +4,9 @@ pub(crate) mod bench;
 
 mod apply;
 mod configuration;
+mod containers;
 mod demo;
+mod interrupt;
 mod names;
 mod plan;
 mod switches;

@@ -8,4 +8,5 @@ mod life;
 mod races;
 mod refusals;
 pub(crate) mod stage;
+mod undo;
 mod wire;

@@ -58,6 +58,45 @@ fn what_moved_since_is_refused_by_name_and_the_rest_is_done() {
     assert!(folder.worktree(UNPUSHED).join("work.md").exists());
 }
 
+/// Whoever finds it held or paused is told by whom, since when and why, wherever that is.
+#[test]
+fn a_refusal_tells_who_holds_or_paused_it_and_why() {
+    let folder = planned();
+    folder.run(&["hold", UNPUSHED, "--why", "ask Ada first"]).ending(0);
+    let held = &folder.json(&["plan"], 0)["notes"]["holds"];
+    let of_both: Vec<_> = held.as_array().unwrap().iter().map(|hold| json!([hold["by"], hold["why"]])).collect();
+    assert_eq!(of_both, [json!(["ada", "the release needs it"]), json!(["ada", "ask Ada first"])]);
+    folder.run(&["pause", "worktrees", "--why", "moving the disk"]).ending(0);
+    let pauses = folder.json(&["plan"], 0)["notes"]["pauses"].clone();
+    assert_eq!(json!([pauses[0]["by"], pauses[0]["why"]]), json!(["ada", "moving the disk"]));
+    let shown = folder.run(&["apply", "plan.json"]).ending(3).out;
+    let line = |about: &str| shown.lines().find(|line| line.contains(about)).unwrap_or_else(|| panic!("{shown}"));
+    assert!(line("ask Ada first").starts_with("refused "), "{shown}");
+    assert!(
+        line("ask Ada first").contains("held until 2") && line("ask Ada first").contains(" UTC by ada, "),
+        "{shown}"
+    );
+    let told = line("moving the disk");
+    assert!(
+        told.starts_with("worktrees is paused by ada, ") && told.contains("`furlough unpause worktrees`"),
+        "{told}"
+    );
+    let report = folder.json(&["apply", "plan.json"], 3);
+    assert_eq!(
+        json!([report["holds"][0]["why"], report["pauses"][0]["why"]]),
+        json!(["ask Ada first", "moving the disk"])
+    );
+}
+
+#[test]
+fn what_plan_prints_as_its_answer_can_be_applied_with_its_notes() {
+    let folder = Folder::demo();
+    let printed = folder.run(&["plan", "--json"]).ending(0).out;
+    assert!(printed.contains("the release needs it"), "{printed}");
+    folder.write("printed.json", &printed);
+    folder.run(&["apply", "printed.json"]).ending(0);
+}
+
 /// What a refusal of the whole says, and that nothing was done.
 #[track_caller]
 fn refused(folder: &Folder, file: &str) -> String {

@@ -88,6 +88,20 @@ fn nothing_is_coloured_where_no_terminal_is_and_a_name_moves_no_cursor() {
     }
 }
 
+/// On Linux a disk that is always full.
+#[cfg(target_os = "linux")]
+#[test]
+fn an_answer_that_can_t_be_written_is_a_failure_that_says_so() {
+    let folder = Folder::demo();
+    let full = || std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    for args in [&["list"][..], &["list", "--json"], &["schema"]] {
+        let output = folder.command(args).stdout(full()).output().unwrap();
+        let told = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(1), "{args:?}");
+        assert!(told.starts_with("error: the answer could not be written: No space left"), "{args:?}: {told}");
+    }
+}
+
 #[test]
 fn a_reader_that_leaves_is_no_failure() {
     let folder = Folder::demo();

@@ -96,7 +96,8 @@ fn what_is_no_plan_is_not_overwritten() {
 fn a_plan_file_that_can_t_be_written_says_what_to_do() {
     let folder = Folder::demo();
     let told = |out: &str| folder.run(&["plan", "--out", out]).ending(1).err;
-    assert!(told("no/such/plan.json").contains("make its folder first, or name another file"));
+    let nowhere = "error: can't write `no/such/plan.json`: there is no such folder; make its folder first, or name another file\n";
+    assert_eq!(told("no/such/plan.json"), nowhere);
     assert!(told("demo").contains("it is a folder; name a file in it, such as `plan.json`"));
     assert!(told("demo/furlough.toml/plan.json").contains("make its folder first, or name another file"));
 }

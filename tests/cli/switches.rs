@@ -59,6 +59,7 @@ fn a_hold_for_no_time_is_refused() {
     for span in ["0s", "0", "soon", "", "-1d"] {
         let ran = folder.run(&["hold", PUSHED, "--for", span]).ending(2);
         assert!(ran.err.contains("7d") || ran.err.contains("as `45m` or `1h30m`"), "{ran:#?}");
+        assert!(ran.err.ends_with("; or `--for ever`\n"), "{ran:#?}");
     }
 }
 

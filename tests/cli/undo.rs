@@ -35,7 +35,8 @@ fn nothing_to_take_back_is_not_an_unknown_name() {
     let folder = Folder::demo();
     let unknown = |folder: &Folder| folder.json(&["undo", "nope"], 2)["error"]["code"].clone();
     assert_eq!(unknown(&folder), "unknown_runtime");
-    assert_eq!(folder.run(&["undo", PUSHED]).ending(0).out, "There is nothing to take back.\n");
+    let nothing = "There is nothing to take back of `3c9e12d4`: `furlough history` tells what was done\n";
+    assert_eq!(folder.run(&["undo", PUSHED]).ending(0).out, nothing);
     folder.run(&["plan", "--out", "plan.json"]).ending(0);
     folder.run(&["apply", "plan.json"]).ending(0);
     assert_eq!(unknown(&folder), "unknown_runtime");

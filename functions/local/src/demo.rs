@@ -26,6 +26,7 @@ use crate::{
     commands::{apply, hold, plan, run, undo},
     parts::Plant,
     render,
+    stop::Stopped,
     terminal::Terminal,
 };
 use engine::Engine;
@@ -134,7 +135,7 @@ async fn engine(fixture: &Fixture) -> Result<Engine, String> {
 
 fn plant(fixture: &Fixture, terminal: Terminal) -> Result<Plant, Fault> {
     let settings = settings::load(Some(&fixture.config)).map_err(|error| crate::commands::faulty(&error))?;
-    Ok(Plant { settings, data: fixture.data.clone(), terminal })
+    Ok(Plant { settings, data: fixture.data.clone(), terminal, stopped: Stopped::default() })
 }
 
 fn output(error: std::io::Error) -> Fault {

@@ -21,6 +21,7 @@ mod parts;
 mod progress;
 mod render;
 mod serve;
+mod stop;
 mod terminal;
 
 use std::process::ExitCode;
@@ -41,7 +42,7 @@ fn main() -> ExitCode {
         Ok(answer) => (terminal.answer(&answer), answer.exit),
         Err(fault) => (terminal.fault(&fault), fault.exit),
     };
-    shown.map_or(Exit::Failed, |()| exit).into()
+    terminal.written(shown).map_or(Exit::Failed, |()| exit).into()
 }
 
 fn ended(cli: &Cli, terminal: Terminal) -> Result<answer::Answer, Fault> {

@@ -6,6 +6,9 @@ use lifecycle::RuntimeId;
 
 use crate::{answer::Fault, render::words::safe};
 
+/// The code of a fault about a name that nothing has.
+pub(crate) const UNKNOWN: &str = "unknown_runtime";
+
 /// At most this many candidates are named in a fault.
 const CANDIDATES: usize = 10;
 
@@ -77,7 +80,7 @@ pub(crate) struct Candidate {
 /// for anything.
 pub(crate) fn resolve(name: &str, candidates: &[Candidate]) -> Result<RuntimeId, Fault> {
     if name.is_empty() {
-        return Err(Fault::usage("unknown_runtime", "the RUNTIME is empty; `furlough list` shows them"));
+        return Err(Fault::usage(UNKNOWN, "the RUNTIME is empty; `furlough list` shows them"));
     }
     let texts: Vec<_> = candidates.iter().map(|candidate| (candidate, Texts::of(candidate))).collect();
     let stages: [fn(&Texts, &str) -> bool; 4] = [Texts::is, Texts::has, Texts::begins, Texts::contains];
@@ -93,7 +96,7 @@ pub(crate) fn resolve(name: &str, candidates: &[Candidate]) -> Result<RuntimeId,
         0 => "there is none here".to_owned(),
         count => format!("{count} are known: `furlough list` shows them"),
     };
-    Err(Fault::usage("unknown_runtime", format!("no runtime is called `{}`; {known}", safe(name))))
+    Err(Fault::usage(UNKNOWN, format!("no runtime is called `{}`; {known}", safe(name))))
 }
 
 fn ambiguous(name: &str, matching: &[&Candidate]) -> Fault {

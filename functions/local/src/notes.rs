@@ -1,17 +1,18 @@
-//! What people know a runtime by, and what they left word of: who holds it and why, who paused its backend and why.
+//! What people know a runtime by, and what they left word of: who holds it and why, who paused its backend and why, who
+//! is at work on it.
 
 use std::{collections::BTreeMap, sync::Arc};
 
 use ledger::Pause;
 use lifecycle::{
-    BackendName, Kept, Reason, RuntimeId, Snapshot, Subject, Time, UnitSnapshot, plan::BackendNote, policy::HOLD_LABEL,
-    record::Hold,
+    BackendName, Claim, Fate, Kept, Reason, Report, RuntimeId, Snapshot, Subject, Time, UnitSnapshot,
+    plan::BackendNote, policy::HOLD_LABEL, record::Hold,
 };
 use pass::Pass;
 use serde::Serialize;
 
 use crate::{
-    answer::Fault,
+    answer::{Fault, to_json},
     parts::ledger_fault,
     render::words::{ago, clock, safe},
 };
@@ -39,32 +40,54 @@ pub(crate) struct HoldNote {
 pub(crate) struct Notes {
     abouts: BTreeMap<RuntimeId, Arc<str>>,
     holds: BTreeMap<RuntimeId, HoldNote>,
+    claims: BTreeMap<RuntimeId, Claim>,
     pauses: BTreeMap<BackendName, Pause>,
 }
 
 impl Notes {
     /// All that concerns these runtimes and backends.
     pub(crate) async fn of(pass: &Pass, snapshot: &Snapshot, notes: &[BackendNote], now: Time) -> Result<Self, Fault> {
-        let mut all = Self::pauses(pass, notes.iter()).await?;
+        let mut all = Self::default();
+        let paused = notes.iter().filter(|note| note.paused).map(|note| &note.backend);
+        all.add_pauses(pass, paused).await?;
         let subjects = snapshot.units.iter().flat_map(UnitSnapshot::subjects);
         let about = |subject: &Subject| Some((subject.id.clone(), subject.seen.as_ref()?.about.clone()));
         all.abouts = subjects.clone().filter_map(about).collect();
-        for (subject, hold) in subjects.filter_map(|subject| Some((subject, held(subject, now)?))) {
-            let asked = all.holds.len() < MAX_HOLDS;
-            let note = if asked { story(pass, subject, hold).await? } else { hold };
-            all.holds.insert(subject.id.clone(), note);
+        for subject in subjects {
+            all.add_subject(pass, subject, now).await?;
         }
         Ok(all)
     }
 
-    /// What concerns these backends only.
-    pub(crate) async fn pauses<'a>(pass: &Pass, notes: impl Iterator<Item = &'a BackendNote>) -> Result<Self, Fault> {
+    /// What stood in the way of a pass: of its backends as they are now, and of what was refused.
+    pub(crate) async fn of_report(pass: &Pass, report: &Report) -> Result<Self, Fault> {
         let mut all = Self::default();
-        for note in notes.filter(|note| note.paused) {
-            let pause = pass.ledger.paused(&note.backend).await.map_err(ledger_fault)?;
-            all.pauses.extend(pause.map(|pause| (note.backend.clone(), pause)));
+        all.add_pauses(pass, report.backends.iter().map(|backend| &backend.note.backend)).await?;
+        let refused = report.entries.iter().filter(|entry| entry.fate == Fate::Refused);
+        for entry in refused.take(MAX_HOLDS) {
+            let record = pass.ledger.get(&entry.runtime).await.map_err(ledger_fault)?.map(Box::new);
+            let subject = Subject { id: entry.runtime.clone(), seen: None, record, probe: None };
+            all.add_subject(pass, &subject, pass.clock.now()).await?;
         }
         Ok(all)
+    }
+
+    async fn add_pauses(&mut self, pass: &Pass, backends: impl Iterator<Item = &BackendName>) -> Result<(), Fault> {
+        for backend in backends {
+            let pause = pass.ledger.paused(backend).await.map_err(ledger_fault)?;
+            self.pauses.extend(pause.map(|pause| (backend.clone(), pause)));
+        }
+        Ok(())
+    }
+
+    async fn add_subject(&mut self, pass: &Pass, subject: &Subject, now: Time) -> Result<(), Fault> {
+        let claim = subject.record.as_ref().and_then(|record| record.claim.clone());
+        self.claims.extend(claim.map(|claim| (subject.id.clone(), claim)));
+        let Some(hold) = held(subject, now) else { return Ok(()) };
+        let asked = self.holds.len() < MAX_HOLDS;
+        let note = if asked { story(pass, subject, hold).await? } else { hold };
+        self.holds.insert(subject.id.clone(), note);
+        Ok(())
     }
 
     /// One line about a runtime: its path or image.
@@ -84,23 +107,44 @@ impl Notes {
 
     /// The same for a runtime of which only the reason is at hand.
     pub(crate) fn sentence(&self, id: &RuntimeId, reason: &Reason, now: Time) -> String {
-        match (reason, self.hold(id)) {
-            (Reason::Held { .. } | Reason::HoldUnreadable, Some(note)) => note.sentence(now),
+        match (reason, self.hold(id), self.claims.get(id)) {
+            (Reason::Held { .. } | Reason::HoldUnreadable, Some(note), _) => note.sentence(now),
+            (Reason::Claimed { .. }, _, Some(claim)) => at_work(claim),
             _ => safe(&reason.to_string()).into_owned(),
         }
     }
 
-    /// That a backend is paused, by whom, since when, why, and what ends it.
-    pub(crate) fn paused(&self, backend: &BackendName, now: Time) -> String {
-        let Some(pause) = self.pauses.get(backend) else { return "is paused".to_owned() };
+    /// The same for what a report says of a refusal, which is a sentence already.
+    pub(crate) fn refusal(&self, id: &RuntimeId, said: &str, now: Time) -> String {
+        let of_hold = said.contains("held") || said.contains("hold that can't be read");
+        match (self.hold(id), self.claims.get(id)) {
+            (Some(note), _) if of_hold => note.sentence(now),
+            (_, Some(claim)) if *said == (Reason::Claimed { until: claim.until }).to_string() => at_work(claim),
+            _ => safe(said).into_owned(),
+        }
+    }
+
+    /// That a backend is paused, by whom, since when, why, and what ends it; `None`: nobody is known to have paused it.
+    pub(crate) fn paused(&self, backend: &BackendName, now: Time) -> Option<String> {
+        let pause = self.pauses.get(backend)?;
         let ends =
             pause.backend.as_ref().map_or("furlough unpause".to_owned(), |own| format!("furlough unpause {own}"));
         let told = told(Some(&pause.by), pause.at, Some(&pause.why), now);
-        format!("is paused{told}; `{ends}` lets it go on")
+        Some(format!("is paused{told}; `{ends}` lets it go on"))
+    }
+
+    /// The holds as JSON has them.
+    pub(crate) fn holds(&self) -> serde_json::Value {
+        let document = |(runtime, note): (&RuntimeId, &HoldNote)| {
+            let mut document = to_json(note);
+            document["runtime"] = serde_json::json!(runtime);
+            document
+        };
+        self.holds.iter().map(document).collect()
     }
 
     /// The pauses as JSON has them.
-    pub(crate) fn documents(&self) -> serde_json::Value {
+    pub(crate) fn pauses(&self) -> serde_json::Value {
         let document = |(backend, pause): (&BackendName, &Pause)| {
             let all = pause.backend.is_none();
             serde_json::json!({ "backend": backend, "by": pause.by, "why": pause.why, "at": pause.at, "all": all })
@@ -122,6 +166,15 @@ impl HoldNote {
             None => end + &told(self.by.as_deref(), self.at, self.why.as_deref(), now),
         }
     }
+}
+
+/// Who has a claim, living or dead, and when it is over with.
+fn at_work(claim: &Claim) -> String {
+    format!(
+        "`{}` is at work on it, or was killed at it; free at {} at the latest",
+        safe(&claim.owner),
+        clock(claim.until)
+    )
 }
 
 /// ` by ada, 3d ago: the release needs it`, as much of it as is known.

@@ -10,7 +10,7 @@ use lifecycle::duration::Human;
 use pass::{Limits, Notifier, Pass};
 use settings::{Settings, Source, system};
 
-use crate::{answer::Fault, commands::faulty, progress, terminal::Terminal};
+use crate::{answer::Fault, commands::faulty, progress, stop::Stopped, terminal::Terminal};
 
 mod store;
 
@@ -25,6 +25,8 @@ pub(crate) struct Plant {
     pub(crate) data: PathBuf,
     /// Who watches.
     pub(crate) terminal: Terminal,
+    /// Whether its passes are to begin nothing new.
+    pub(crate) stopped: Stopped,
 }
 
 impl Plant {
@@ -40,7 +42,7 @@ impl Plant {
             }
             Source::Text(_) => {}
         }
-        Ok(Self { settings, data, terminal })
+        Ok(Self { settings, data, terminal, stopped: Stopped::default() })
     }
 
     /// A pass that looks and leaves no trace: its records are a copy in memory.
@@ -74,7 +76,7 @@ impl Plant {
             owner: owner(word),
             limits: self.limits(),
             notifier,
-            watch: progress::watch(self.terminal),
+            watch: progress::watch(self.terminal, self.stopped.clone()),
         })
     }
 

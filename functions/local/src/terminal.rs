@@ -79,6 +79,11 @@ impl Terminal {
         let _ = write_line(&mut io::stderr().lock(), line);
     }
 
+    /// Says so on stderr when the answer could not be written.
+    pub(crate) fn written(self, shown: io::Result<()>) -> io::Result<()> {
+        shown.inspect_err(|error| self.note(&format!("error: the answer could not be written: {error}")))
+    }
+
     /// The answer.
     pub(crate) fn answer(self, answer: &Answer) -> io::Result<()> {
         let mut out = io::stdout().lock();

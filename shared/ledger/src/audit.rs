@@ -1,7 +1,9 @@
 //! What was done, to what, why and on what evidence: one line an act, kept after its runtime is gone.
 
+use std::sync::Arc;
+
 use aws_sdk_dynamodb::types::AttributeValue;
-use lifecycle::{RuntimeId, Time, Token};
+use lifecycle::{Evidence, RuntimeId, Time, Token};
 
 use crate::{
     AUDIT_KEEP, Ledger, LedgerError,
@@ -42,6 +44,15 @@ pub struct AuditLine {
     pub undo: Vec<String>,
     /// Bytes reclaimed.
     pub bytes: u64,
+}
+
+impl AuditLine {
+    /// What people know the runtime by: a path, an image with the container's name. Empty where the evidence does not
+    /// tell, or was too long to be kept whole.
+    pub fn about(&self) -> Arc<str> {
+        let evidence: Option<Evidence> = serde_json::from_str(&self.evidence).ok();
+        evidence.map_or_else(|| "".into(), |evidence| evidence.about)
+    }
 }
 
 impl Ledger {

@@ -1,6 +1,6 @@
 //! The plan: pure, total, and all that an apply may do.
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, de::IgnoredAny};
 
 use crate::{
     Action, BackendName, Evidence, NativeDeadline, PolicyHash, Reason, RuntimeId, State, Time,
@@ -47,6 +47,9 @@ pub struct Plan {
     /// In a file: names all of the above. Elsewhere absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub digest: Option<String>,
+    /// What whoever prints a plan may add for people, so that it can be applied all the same. Nothing reads it.
+    #[serde(default, skip_serializing)]
+    pub notes: IgnoredAny,
 }
 
 /// What a plan opens with.

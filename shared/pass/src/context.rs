@@ -47,6 +47,9 @@ impl<'a> Context<'a> {
 
     /// Why nothing new is begun, if that is so.
     pub(crate) fn out_of_time(&self) -> Option<String> {
+        if self.pass.watch.stopped() {
+            return Some("the pass was interrupted".to_owned());
+        }
         let now = self.now();
         if now >= self.deadline {
             return Some("the pass was out of time".to_owned());

@@ -1,6 +1,9 @@
 //! Taking back what was done: out of the trash, out of suspension.
 
-use std::collections::{BTreeMap, HashSet};
+use std::{
+    collections::{BTreeMap, HashSet},
+    sync::Arc,
+};
 
 use backend::{Outcome, Trashed};
 use ledger::{AuditLine, LedgerError, UNDO};
@@ -37,6 +40,8 @@ pub struct Undoable {
     pub owner: Option<String>,
     /// Under which token; `None`: the history does not tell.
     pub token: Option<Token>,
+    /// Its path or image with its name, as the history has it; empty: the history does not tell.
+    pub about: Arc<str>,
     /// Where the work was saved before, which outlives the trash.
     pub saved: Option<String>,
     /// How it is taken back.
@@ -99,7 +104,7 @@ impl Pass {
         };
         let cx = Context { pass: self, unit, deadline: self.clock.now().plus(self.limits.duration) };
         let undone = match &act.way {
-            Way::Resume => resumed(self.wake(&act.runtime).await),
+            Way::Resume => resumed(cx, &act.runtime, self.wake(&act.runtime).await).await,
             Way::Trash(entries) => out_of_trash(cx, &act.runtime, entries).await,
             Way::None => Undone::Refused(lost(act)),
         };
@@ -136,8 +141,9 @@ async fn in_trash(cx: Context<'_>, trashed: Vec<Trashed>, known: &Records) -> Re
 }
 
 fn told(line: AuditLine, way: Way) -> Undoable {
+    let about = line.about();
     let AuditLine { runtime, token, at, action, owner, saved, .. } = line;
-    Undoable { runtime, action, at, owner: Some(owner), token: Some(token), saved, way }
+    Undoable { runtime, action, at, owner: Some(owner), token: Some(token), about, saved, way }
 }
 
 /// Killed between the act and its line, or the records are others: the trash alone tells.
@@ -147,7 +153,8 @@ fn untold(entry: Trashed) -> Undoable {
         tier => format!("shed {tier}"),
     };
     let (runtime, at) = (entry.runtime.clone(), entry.at);
-    Undoable { runtime, action, at, owner: None, token: None, saved: None, way: Way::Trash(vec![entry]) }
+    let about = "".into();
+    Undoable { runtime, action, at, owner: None, token: None, about, saved: None, way: Way::Trash(vec![entry]) }
 }
 
 /// Why nothing brings it back, and what is left of it.
@@ -216,16 +223,24 @@ async fn wanted(cx: Context<'_>, runtime: &RuntimeId) -> Result<(), String> {
     beat.map(drop).map_err(|error| error.to_string())
 }
 
-fn resumed(woken: Woken) -> Undone {
+async fn resumed(cx: Context<'_>, runtime: &RuntimeId, woken: Woken) -> Undone {
     match woken {
         Woken::Running(_) => Undone::Back,
         Woken::AlreadyRunning => Undone::AlreadyBack,
         Woken::Pending => Undone::Pending,
-        Woken::Claimed { until } => Undone::Refused(format!("somebody is at work on it, until {until} at the latest")),
+        Woken::Claimed { until } => Undone::Refused(at_work(cx, runtime, until).await),
         Woken::NotFound => Undone::Refused("it is not there any more".to_owned()),
         Woken::Refused(why) => Undone::Refused(why),
         Woken::Failed(why) => Undone::Failed(why),
     }
+}
+
+/// Who has the claim that stands in the way, and when to try again.
+async fn at_work(cx: Context<'_>, runtime: &RuntimeId, until: Time) -> String {
+    let record = cx.ledger().get(runtime).await.ok().flatten();
+    let owner = record.and_then(|record| record.claim).map(|claim| format!("`{}`", claim.owner));
+    let who = owner.as_deref().unwrap_or("somebody");
+    format!("{who} is at work on it, or failed at it; try again at {until}, when that has ended at the latest")
 }
 
 /// The undo stands in the history beside its act.

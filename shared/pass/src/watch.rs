@@ -35,10 +35,15 @@ pub enum Step<'a> {
     },
 }
 
-/// Is told each step. It must not block: it is called between the calls of a pass.
+/// Is told each step, and can stop what is to come. It must not block: it is called between the calls of a pass.
 pub trait Watch: Send + Sync {
     /// One step was made.
     fn step(&self, step: Step<'_>);
+
+    /// Whether nothing new is to be begun any more: what was begun is ended, and the rest is left and said so.
+    fn stopped(&self) -> bool {
+        false
+    }
 }
 
 /// Nobody watches.

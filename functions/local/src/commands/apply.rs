@@ -10,6 +10,7 @@ use crate::{
     notes::Notes,
     parts::{Plant, pass_fault},
     render,
+    stop::Stop,
 };
 
 /// The largest plan file: 10⁶ runtimes take about 300 MB.
@@ -26,22 +27,24 @@ pub(crate) async fn command(plant: &Plant, file: &Path) -> Result<Answer, Fault>
     Ok(Answer { text, json: document(&outcome, &notes), exit: ending(&outcome.report) })
 }
 
-/// What a pass did, and which of its backends are paused, by whom and why.
+/// What a pass did, and what people left word of: who paused a backend or holds what was refused, since when and why.
 pub(super) fn document(outcome: &Outcome, notes: &Notes) -> serde_json::Value {
     let mut document = to_json(outcome);
-    document["pauses"] = notes.documents();
+    document["pauses"] = notes.pauses();
+    document["holds"] = notes.holds();
     document
 }
 
 /// Applies a plan, then empties the trash of what has been there for long enough: in report mode nothing else does.
 pub(crate) async fn apply(plant: &Plant, plan: &Plan) -> Result<(Outcome, Notes), Fault> {
     let pass = plant.acting("apply").await?;
-    let report = pass.apply(plan).await.map_err(|error| pass_fault(&error))?;
-    let (upkeep, troubles) = pass.empty_expired().await;
+    let mut stop = Stop::new(&plant.stopped, plant.terminal)?;
+    let report = stop.until_done(pass.apply(plan)).await?.map_err(|error| pass_fault(&error))?;
+    let (upkeep, troubles) = stop.until_done(pass.empty_expired()).await?;
     for trouble in troubles {
         tracing::warn!("after the apply: {trouble}");
     }
-    let notes = Notes::pauses(&pass, report.backends.iter().map(|backend| &backend.note)).await?;
+    let notes = Notes::of_report(&pass, &report).await?;
     Ok((Outcome { report, upkeep }, notes))
 }
 

@@ -39,7 +39,7 @@ fn document(explanation: &Explanation, about: &str, notes: &Notes) -> serde_json
     let mut document = to_json(explanation);
     document["about"] = json!(about);
     document["hold"] = to_json(notes.hold(&explanation.runtime));
-    document["pauses"] = notes.documents();
+    document["pauses"] = notes.pauses();
     document
 }
 

@@ -1,13 +1,14 @@
 //! `furlough history RUNTIME`.
 
+use std::sync::Arc;
+
 use ledger::{AuditLine, UNDO};
 use lifecycle::{Evidence, Reason, RuntimeId};
 use serde_json::{Value, json};
 
 use crate::{
     answer::{Answer, Fault},
-    candidates::Candidates,
-    names::decoded,
+    candidates::{Candidates, Named},
     parts::{Plant, ledger_fault},
     render::{
         grid::{Grid, in_style, plain},
@@ -19,18 +20,28 @@ use crate::{
 /// What was done with a runtime, newest first. One that is long gone is named in full.
 pub(crate) async fn command(plant: &Plant, name: &str, limit: u16) -> Result<Answer, Fault> {
     let pass = plant.looking().await?;
-    let id = match Candidates::read(&pass, plant.terminal).await?.named(name) {
-        Ok(named) => named.id,
-        Err(fault) => name.parse::<RuntimeId>().map_err(|_| fault)?,
+    let named = match Candidates::read(&pass, plant.terminal).await?.named(&pass, name).await {
+        Ok(named) => named,
+        Err(fault) => match name.parse::<RuntimeId>() {
+            Ok(id) => Named { id, about: "".into(), seen: None },
+            Err(_) => return Err(fault),
+        },
     };
-    let lines = pass.ledger.history(&id, usize::from(limit)).await.map_err(ledger_fault)?;
+    let lines = pass.ledger.history(&named.id, usize::from(limit)).await.map_err(ledger_fault)?;
+    let named = Named { about: about(&named, &lines), ..named };
     let acts: Vec<_> = lines.iter().map(document).collect();
-    let json = json!({ "runtime": id, "acts": acts });
-    Ok(Answer::done(text(&id, &lines, plant.terminal), json))
+    let json = json!({ "runtime": named.id, "about": &*named.about, "acts": acts });
+    Ok(Answer::done(text(&named, &lines, plant.terminal), json))
 }
 
-fn text(id: &RuntimeId, lines: &[AuditLine], terminal: Terminal) -> String {
-    let head = terminal.paint(Style::Bold, &decoded(id));
+/// What it is known by now, else what it was known by when something was last done with it.
+fn about(named: &Named, lines: &[AuditLine]) -> Arc<str> {
+    let then = lines.iter().map(AuditLine::about);
+    std::iter::once(named.about.clone()).chain(then).find(|about| !about.is_empty()).unwrap_or_else(|| "".into())
+}
+
+fn text(named: &Named, lines: &[AuditLine], terminal: Terminal) -> String {
+    let head = terminal.paint(Style::Bold, &named.name());
     if lines.is_empty() {
         return format!("{head}\nnothing was done with it");
     }

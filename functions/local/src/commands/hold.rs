@@ -11,7 +11,6 @@ use crate::{
     answer::{Answer, Fault},
     candidates::Candidates,
     cli,
-    names::decoded,
     parts::{Plant, ledger_fault, span},
     render::words::clock,
     terminal::Style,
@@ -31,18 +30,18 @@ pub(crate) async fn hold(plant: &Plant, asked: &cli::Hold) -> Result<Answer, Fau
     let span = match asked.span.as_deref() {
         None => Some(USUAL),
         Some(EVER) => None,
-        Some(text) => Some(span(text)?),
+        Some(text) => Some(or_ever(span(text))?),
     };
     check_why(&asked.why)?;
     let pass = plant.acting("hold").await?;
-    let named = Candidates::read(&pass, plant.terminal).await?.named(&asked.runtime.name)?;
+    let named = Candidates::read(&pass, plant.terminal).await?.named(&pass, &asked.runtime.name).await?;
     let now = pass.clock.now();
     let until = span.map(|span| now.plus(span));
     let hold = until.map_or(Hold::Forever, Hold::Until);
     let by = system::user();
     let request = HoldRequest { hold, why: &asked.why, by: &by };
     let set = pass.ledger.hold(&named.id, &request, named.seen.as_deref(), now).await.map_err(ledger_fault)?;
-    let name = decoded(&named.id);
+    let name = named.name();
     let HoldSet::Held(record) = set else {
         return Err(Fault::failed("gone", format!("`{name}` is no more, so there is nothing to hold")));
     };
@@ -62,12 +61,17 @@ pub(crate) async fn hold(plant: &Plant, asked: &cli::Hold) -> Result<Answer, Fau
     Ok(Answer::done(text, json))
 }
 
+/// A hold has one more word than other durations.
+fn or_ever(span: Result<Duration, Fault>) -> Result<Duration, Fault> {
+    span.map_err(|fault| Fault { message: format!("{}; or `--for {EVER}`", fault.message), ..fault })
+}
+
 /// Takes a hold off.
 pub(crate) async fn release(plant: &Plant, name: &str) -> Result<Answer, Fault> {
     let pass = plant.acting("release").await?;
-    let named = Candidates::read(&pass, plant.terminal).await?.named(name)?;
+    let named = Candidates::read(&pass, plant.terminal).await?.named(&pass, name).await?;
     let released = pass.ledger.release(&named.id, pass.clock.now()).await.map_err(ledger_fault)?;
-    let name = decoded(&named.id);
+    let name = named.name();
     let label = named.seen.is_some_and(|seen| seen.labels.contains_key(lifecycle::policy::HOLD_LABEL));
     let mut text = if released { format!("{name} is released") } else { format!("{name} was not held") };
     if label {

@@ -34,7 +34,7 @@ pub(crate) async fn command(plant: &Plant) -> Result<Answer, Fault> {
     let json = json!({
         "headline": plan.headline,
         "backends": plan.backends,
-        "pauses": notes.documents(),
+        "pauses": notes.pauses(),
         "runtimes": runtimes,
     });
     let unread = plan.backends.iter().any(|note| note.listing.error.is_some());

@@ -7,6 +7,7 @@ use std::{
 
 use lifecycle::{Plan, PlanError};
 use pass::Survey;
+use serde_json::json;
 
 use crate::{
     answer::{Answer, Exit, Fault, to_json},
@@ -41,7 +42,10 @@ pub(crate) async fn command(plant: &Plant, asked: &cli::Plan) -> Result<Answer, 
         cli::Format::Json | cli::Format::Markdown if written.is_some() => plant.terminal.note(&told),
         _ => {}
     }
-    Ok(Answer { text, json: sealed(&plan), exit })
+    let mut json = sealed(&plan);
+    // Beside the plan, not in it: the document can be saved and applied as it is.
+    json["notes"] = json!({ "holds": notes.holds(), "pauses": notes.pauses() });
+    Ok(Answer { text, json, exit })
 }
 
 /// A plan, and what people left word of.
@@ -93,16 +97,17 @@ pub(crate) fn write(plan: &Plan, path: &Path) -> Result<PathBuf, Fault> {
     Ok(path.to_owned())
 }
 
-/// What the system says, and what to do.
+/// What is wrong, and what to do. The system's own words would name a temporary file of ours.
 fn said(error: &std::io::Error) -> String {
     use std::io::ErrorKind::{NotADirectory, NotFound, PermissionDenied, ReadOnlyFilesystem, StorageFull};
-    let next = match error.kind() {
-        NotFound | NotADirectory => "make its folder first, or name another file",
-        PermissionDenied | ReadOnlyFilesystem => "name a file where you may write",
-        StorageFull => "make room, or name a file on another disk",
+    let told = match error.kind() {
+        NotFound | NotADirectory => "there is no such folder; make its folder first, or name another file",
+        PermissionDenied => "you may not write there; name a file where you may write",
+        ReadOnlyFilesystem => "the disk is read-only; name a file where you may write",
+        StorageFull => "no space is left; make room, or name a file on another disk",
         _ => return format!("{error}; name another file"),
     };
-    format!("{error}; {next}")
+    told.to_owned()
 }
 
 /// An expired, edited or cut plan is still a plan.

@@ -3,9 +3,8 @@
 use std::time::Duration;
 
 use lifecycle::policy::Mode;
-use pass::{Outcome, Pass};
+use pass::Outcome;
 use serde_json::json;
-use tokio::signal::unix::{SignalKind, signal};
 
 use super::{
     apply::{document, ending},
@@ -16,25 +15,26 @@ use crate::{
     notes::Notes,
     parts::{self, Plant},
     render,
+    stop::Stop,
     terminal::{Style, emit},
 };
 
-/// One pass, or passes until somebody interrupts: the pass under way is finished first.
+/// One pass, or passes until somebody interrupts: what was begun is ended first.
 pub(crate) async fn command(plant: &Plant, once: bool) -> Result<Answer, Fault> {
     let mut pass = plant.acting("run").await?;
     // Whoever starts it means everything, not what happens to be due: the first pass lists all there is.
     let usual = std::mem::replace(&mut pass.limits.sweep_every, Duration::ZERO);
+    // Before anything is said: who reads it may interrupt at once.
+    let mut stop = Stop::new(&plant.stopped, plant.terminal)?;
     if once {
-        let outcome = pass.run().await;
-        let notes = pauses(&pass, &outcome).await?;
+        let outcome = stop.until_done(pass.run()).await?;
+        let notes = Notes::of_report(&pass, &outcome.report).await?;
         let text = render::report::pass(&outcome, &notes, plant.terminal);
         return Ok(Answer { text, json: document(&outcome, &notes), exit: outcome_ending(&outcome) });
     }
-    // Before it is said: who reads it may interrupt at once.
-    let mut stop = Stop::new()?;
     let every = plant.settings.pass.every;
     plant.terminal.note(&format!(
-        "{} every {}, in mode {}; interrupt to stop after the pass under way",
+        "{} every {}, in mode {}; interrupt to stop after the acts under way",
         plant.terminal.paint(Style::Bold, "a pass"),
         lifecycle::duration::Human(every),
         mode(plant.settings.policy.mode),
@@ -42,11 +42,11 @@ pub(crate) async fn command(plant: &Plant, once: bool) -> Result<Answer, Fault> 
     let mut passes = 0_u64;
     let mut worst = Exit::Done;
     loop {
-        let (outcome, stopped) = to_its_end(&pass, &mut stop).await;
+        let outcome = stop.until_done(pass.run()).await?;
         passes += 1;
         worst = worst.max(outcome_ending(&outcome));
-        tell(plant, &outcome, &pauses(&pass, &outcome).await?)?;
-        if stopped || stop.within(every).await {
+        tell(plant, &outcome, &Notes::of_report(&pass, &outcome.report).await?)?;
+        if stop.is_asked() || stop.within(every).await {
             break;
         }
         pass.owner = parts::owner("run");
@@ -59,19 +59,6 @@ pub(crate) async fn command(plant: &Plant, once: bool) -> Result<Answer, Fault> 
         emit(&json.take()).map_err(|error| Fault::failed("output", error))?;
     }
     Ok(Answer { text, json, exit: worst })
-}
-
-/// A pass, and whether somebody interrupted while it worked. It is never cut off: each act ends by itself.
-async fn to_its_end(pass: &Pass, stop: &mut Stop) -> (Outcome, bool) {
-    let mut work = std::pin::pin!(pass.run());
-    tokio::select! {
-        outcome = &mut work => (outcome, false),
-        () = stop.asked() => (work.await, true),
-    }
-}
-
-async fn pauses(pass: &Pass, outcome: &Outcome) -> Result<Notes, Fault> {
-    Notes::pauses(pass, outcome.report.backends.iter().map(|backend| &backend.note)).await
 }
 
 /// One JSON line a pass, or the report where there was something to tell.
@@ -89,33 +76,5 @@ fn outcome_ending(outcome: &Outcome) -> Exit {
     match (outcome.report.mode, ending(&outcome.report)) {
         (Mode::Report, Exit::Refused) => Exit::Done,
         (_, exit) => exit,
-    }
-}
-
-/// Somebody wants it to stop: SIGINT or SIGTERM.
-struct Stop {
-    interrupt: tokio::signal::unix::Signal,
-    terminate: tokio::signal::unix::Signal,
-}
-
-impl Stop {
-    fn new() -> Result<Self, Fault> {
-        let listen = |kind| signal(kind).map_err(|error| Fault::failed("machine", format!("no signals: {error}")));
-        Ok(Self { interrupt: listen(SignalKind::interrupt())?, terminate: listen(SignalKind::terminate())? })
-    }
-
-    async fn asked(&mut self) {
-        tokio::select! {
-            _ = self.interrupt.recv() => {}
-            _ = self.terminate.recv() => {}
-        }
-    }
-
-    /// Whether somebody wants it to stop before this has passed.
-    async fn within(&mut self, wait: Duration) -> bool {
-        tokio::select! {
-            () = self.asked() => true,
-            () = tokio::time::sleep(wait) => false,
-        }
     }
 }

@@ -8,23 +8,27 @@ use serde_json::{Value, json};
 use crate::{
     answer::{Answer, Exit, Fault},
     candidates::Candidates,
-    names::{Candidate, Names, decoded, resolve},
+    names::{Candidate, Names, decoded, named, resolve},
     parts::{Plant, pass_fault},
     render::{
         grid::{Cell, Grid, in_style, plain},
-        words::{clip, count, safe},
+        words::{count, safe},
     },
     terminal::{Style, Terminal},
 };
-
-/// The longest origin in the table; JSON has all of it.
-const ORIGIN_CHARS: usize = 40;
 
 /// Takes back the last acts, or those on one runtime, or one entry of the trash.
 pub(crate) async fn command(plant: &Plant, name: Option<&str>) -> Result<Answer, Fault> {
     let pass = plant.acting("undo").await?;
     let undone = undo(&pass, name, plant.terminal).await?;
-    Ok(answer(&undone, plant.terminal))
+    Ok(match name {
+        Some(name) if undone.is_empty() => {
+            let text =
+                format!("There is nothing to take back of `{}`: `furlough history` tells what was done", safe(name));
+            Answer { text, ..answer(&undone, plant.terminal) }
+        }
+        _ => answer(&undone, plant.terminal),
+    })
 }
 
 /// What was to be taken back, and what came of it.
@@ -66,10 +70,8 @@ async fn of(pass: &Pass, acts: Vec<Undoable>, name: &str, terminal: Terminal) ->
     // Of all that there are, not of those with acts alone: a part of another's name must not stand for this one.
     let mut known: BTreeMap<_, _> = Candidates::read(pass, terminal).await?.known().collect();
     for act in &acts {
-        known
-            .entry(act.runtime.clone())
-            .and_modify(|about| about.push_str(&origin(act)))
-            .or_insert_with(|| origin(act));
+        let about = known.entry(act.runtime.clone()).or_default();
+        *about = format!("{about} {} {}", act.about, origin(act));
     }
     let known: Vec<_> = known.into_iter().map(|(id, about)| Candidate { id, about }).collect();
     let id = resolve(name, &known)?;
@@ -105,7 +107,8 @@ fn text(acts: &Acts, terminal: Terminal) -> String {
     let mut grid = Grid::new(terminal, &["RESULT", "RUNTIME", "ACT", "MORE"]);
     for (act, came) in acts {
         let (result, more) = told(act, came);
-        grid.row([result, in_style(Style::Bold, names.of(&act.runtime)), plain(safe(&act.action)), plain(more)]);
+        let name = in_style(Style::Bold, named(&names.of(&act.runtime), &act.about));
+        grid.row([result, name, plain(safe(&act.action)), plain(more)]);
     }
     let back = acts.iter().filter(|(_, came)| *came == Undone::Back).count() as u64;
     format!("{} of {} taken back\n\n{}", back, count(acts.len() as u64, "act"), grid.text(0))
@@ -115,12 +118,8 @@ fn told(act: &Undoable, came: &Undone) -> (Cell, String) {
     match came {
         Undone::Back => {
             let place = origin(act);
-            let more = if place.is_empty() {
-                "it runs again".to_owned()
-            } else {
-                clip(&safe(&place), ORIGIN_CHARS).into_owned()
-            };
-            (in_style(Style::Green, "back"), more)
+            let more = if place.is_empty() { "it runs again".into() } else { safe(&place) };
+            (in_style(Style::Green, "back"), more.into_owned())
         }
         Undone::AlreadyBack => (plain("was back"), String::new()),
         Undone::Pending => (in_style(Style::Yellow, "under way"), String::new()),
@@ -137,5 +136,14 @@ fn document((act, came): &(Undoable, Undone)) -> Value {
         Undone::Refused(why) => ("refused", Some(why)),
         Undone::Failed(why) => ("failed", Some(why)),
     };
-    json!({ "runtime": act.runtime, "saved": act.saved, "name": decoded(&act.runtime), "action": act.action, "at": act.at, "result": result, "why": why })
+    json!({
+        "runtime": act.runtime,
+        "name": decoded(&act.runtime),
+        "about": &*act.about,
+        "action": act.action,
+        "at": act.at,
+        "saved": act.saved,
+        "result": result,
+        "why": why,
+    })
 }

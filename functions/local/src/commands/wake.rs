@@ -1,13 +1,11 @@
 //! `furlough wake RUNTIME`.
 
-use lifecycle::RuntimeId;
 use pass::{Pass, Woken};
 use serde_json::json;
 
 use crate::{
     answer::{Answer, Exit, Fault},
-    candidates::Candidates,
-    names::decoded,
+    candidates::{Candidates, Named},
     parts::{Plant, ledger_fault},
     render::words::{clock, safe},
 };
@@ -15,12 +13,12 @@ use crate::{
 /// Resumes a suspended runtime; of many callers one does it.
 pub(crate) async fn command(plant: &Plant, name: &str) -> Result<Answer, Fault> {
     let pass = plant.acting("wake").await?;
-    let named = Candidates::read(&pass, plant.terminal).await?.named(name)?;
-    woken(&pass, &named.id).await
+    let named = Candidates::read(&pass, plant.terminal).await?.named(&pass, name).await?;
+    woken(&pass, &named).await
 }
 
-async fn woken(pass: &Pass, id: &RuntimeId) -> Result<Answer, Fault> {
-    let name = decoded(id);
+async fn woken(pass: &Pass, named: &Named) -> Result<Answer, Fault> {
+    let (id, name) = (&named.id, named.name());
     let (word, text, exit) = match pass.wake(id).await {
         Woken::Running(_) => ("running", format!("{name} runs again"), Exit::Done),
         Woken::AlreadyRunning => ("already_running", format!("{name} runs already"), Exit::Done),

@@ -42,7 +42,8 @@ fn verdict(explanation: &Explanation, notes: &Notes, terminal: Terminal) -> Stri
             let next = next.map_or(String::new(), |at| format!("; next look {}", relative(at, explanation.at)));
             let why = match reason {
                 Reason::Paused => {
-                    format!("its backend {}", notes.paused(explanation.runtime.backend(), explanation.at))
+                    let told = notes.paused(explanation.runtime.backend(), explanation.at);
+                    format!("its backend {}", told.as_deref().unwrap_or("is paused"))
                 }
                 reason => notes.sentence(&explanation.runtime, reason, explanation.at),
             };

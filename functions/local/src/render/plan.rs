@@ -7,11 +7,12 @@ use lifecycle::{
     duration::Human,
     plan::BackendNote,
     report::{Bytes, Money},
+    verdict::Breaker,
 };
 
 use super::{
     grid::{Grid, in_style, plain},
-    words::{clip, count, relative, safe},
+    words::{count, relative, safe},
 };
 use crate::{
     names::{Names, named},
@@ -21,9 +22,6 @@ use crate::{
 
 /// At most this many kept runtimes are listed one by one; beyond it, by reason.
 const KEPT_LINES: usize = 60;
-
-/// The longest list of what would be lost in a table; JSON has all of it.
-const LOST_CHARS: usize = 72;
 
 /// Short names for every runtime of a plan.
 pub(crate) fn names(plan: &Plan) -> Names {
@@ -112,17 +110,24 @@ fn trouble(note: &BackendNote, notes: &Notes, now: Time, terminal: Terminal) -> 
     } else if !note.listing.complete {
         said.push("was read in part only".to_owned());
     }
-    if note.paused {
-        said.push(notes.paused(&note.backend, now));
-    }
+    let paused = notes.paused(&note.backend, now);
+    said.extend(paused.or_else(|| note.paused.then(|| "is paused".to_owned())));
     if let Some(breaker) = note.breaker {
-        said.push(format!("only reports: {breaker}"));
+        said.push(format!("only reports: {breaker}; {}", passes(breaker)));
     }
     if note.unlabelled > 0 {
         said.push(format!("has {} that the scope does not name", count(note.unlabelled, "more runtime")));
     }
     let style = if note.listing.error.is_some() { Style::Red } else { Style::Yellow };
     (!said.is_empty()).then(|| format!("{} {}", terminal.paint(style, note.backend.as_str()), said.join("; ")))
+}
+
+/// What ends a breaker's doubt, if it is none.
+const fn passes(breaker: Breaker) -> &'static str {
+    match breaker {
+        Breaker::InventoryDrop => "if so few is right, one pass of `furlough run` notes it, and the next one acts",
+        Breaker::Silent => "see whether heartbeats arrive; it acts again when their share is as usual",
+    }
 }
 
 /// The colour of an act: what deletes is red, what stops is yellow.
@@ -141,7 +146,7 @@ pub(crate) fn why(item: &Item, plan: &Plan) -> String {
 
 /// What becomes of work that is kept nowhere else.
 fn work(item: &Item) -> String {
-    item.work().map_or(String::new(), |work| format!("; {}", clip(&safe(&work), LOST_CHARS)))
+    item.work().map_or(String::new(), |work| format!("; {}", safe(&work)))
 }
 
 fn items(plan: &Plan, names: &Names, terminal: Terminal) -> String {
@@ -150,7 +155,8 @@ fn items(plan: &Plan, names: &Names, terminal: Terminal) -> String {
         let saved = match (item.saves.bytes, item.saves.micros_per_hour) {
             (0, 0) => "–".to_owned(),
             (0, micros) => format!("{}/h", Money(micros)),
-            (size, _) => Bytes(size).to_string(),
+            (size, 0) => Bytes(size).to_string(),
+            (size, micros) => format!("{}, {}/h", Bytes(size), Money(micros)),
         };
         grid.row([
             in_style(style(item.action), item.action.to_string()),

@@ -1,7 +1,7 @@
 //! A report of a pass for people.
 
 use lifecycle::{
-    Reason, Report,
+    Action, Reason, Report, Time,
     report::{Bytes, Entry, Fate, Standing},
 };
 use pass::Outcome;
@@ -9,7 +9,7 @@ use pass::Outcome;
 use super::{
     grid::{Cell, Grid, in_style, plain},
     plan::{idle, saves, style, troubles},
-    words::{clip, count, safe},
+    words::{count, safe},
 };
 use crate::{
     names::{Names, decoded, named},
@@ -17,18 +17,15 @@ use crate::{
     terminal::{Style, Terminal},
 };
 
-/// The longest detail in a table; JSON has all of it.
-const DETAIL_CHARS: usize = 100;
-
 /// The whole report: idle hours first, then what became of each act.
 pub(crate) fn text(report: &Report, notes: &Notes, terminal: Terminal) -> String {
     let mut parts = vec![format!("{}\n{}", idle(&report.headline, terminal), counts(report, terminal))];
     parts.extend(untouched(report));
     parts.extend(backends(report, notes, terminal));
     if !report.entries.is_empty() {
-        parts.push(entries(&report.entries, terminal));
+        parts.push(entries(report, notes, terminal));
     }
-    if report.entries.iter().any(|entry| entry.fate == Fate::Done) {
+    if report.entries.iter().any(can_be_taken_back) {
         parts.push(format!("To take it back: {}", terminal.paint(Style::Cyan, "furlough undo")));
     }
     parts.join("\n\n")
@@ -80,7 +77,8 @@ fn backends(report: &Report, notes: &Notes, terminal: Terminal) -> Option<String
     (!lines.is_empty()).then(|| lines.join("\n"))
 }
 
-fn entries(entries: &[Entry], terminal: Terminal) -> String {
+fn entries(report: &Report, notes: &Notes, terminal: Terminal) -> String {
+    let entries = &report.entries;
     let names = Names::new(entries.iter().map(|entry| &entry.runtime));
     let mut grid = Grid::new(terminal, &["RESULT", "ACT", "RUNTIME", "SAVED", "MORE"]).right(3);
     for entry in entries {
@@ -90,10 +88,16 @@ fn entries(entries: &[Entry], terminal: Terminal) -> String {
             in_style(style(entry.action), entry.action.to_string()),
             in_style(Style::Bold, named(&names.of(&entry.runtime), &entry.about)),
             plain(if bytes == 0 { "–".to_owned() } else { Bytes(bytes).to_string() }),
-            plain(clip(&safe(&detail(entry)), DETAIL_CHARS)),
+            plain(detail(entry, notes, report.at)),
         ]);
     }
     grid.text(0)
+}
+
+/// Whether `furlough undo` brings it back: what was suspended, and what lies in a trash.
+fn can_be_taken_back(entry: &Entry) -> bool {
+    let in_trash = entry.detail.as_deref().is_some_and(|detail| detail.contains("to be taken back with"));
+    entry.fate == Fate::Done && (entry.action == Action::Suspend || in_trash)
 }
 
 fn fate(fate: Fate) -> Cell {
@@ -106,13 +110,14 @@ fn fate(fate: Fate) -> Cell {
 }
 
 /// How to take back what was done is said once, below the table; where work was saved, by `history` and in JSON.
-fn detail(entry: &Entry) -> String {
+fn detail(entry: &Entry, notes: &Notes, now: Time) -> String {
     let detail = entry.detail.as_deref();
     match (entry.fate, detail) {
         (Fate::Done, Some(detail)) if detail.starts_with("saved ") => "its work was saved first".to_owned(),
         (Fate::Done, _) => String::new(),
-        (_, Some(detail)) => detail.to_owned(),
-        (_, None) => entry.reason.to_string(),
+        (Fate::Refused, Some(detail)) => notes.refusal(&entry.runtime, detail, now),
+        (_, Some(detail)) => safe(detail).into_owned(),
+        (_, None) => safe(&entry.reason.to_string()).into_owned(),
     }
 }
 

@@ -75,6 +75,7 @@ pub enum PlanRefused {
 
 /// What can be read of any version's plan.
 #[derive(Deserialize)]
+#[serde(expecting = "an object with a `version`")]
 struct AnyVersion {
     version: u32,
 }

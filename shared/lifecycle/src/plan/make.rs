@@ -25,6 +25,7 @@ pub fn plan(snapshot: &Snapshot, policy: &Policy, now: Time) -> Plan {
         items: Vec::new(),
         kept: Vec::with_capacity(snapshot.units.iter().map(|unit| unit.subjects().len()).sum()),
         digest: None,
+        notes: serde::de::IgnoredAny,
     };
     let mut units: Vec<_> = snapshot.units.iter().collect();
     units.sort_by(|a, b| a.backend.cmp(&b.backend));

@@ -33,6 +33,16 @@ fn a_file_gives_the_plan_back_whatever_its_spaces() {
     assert_eq!(Plan::from_json(&compact), Ok(a_plan()));
 }
 
+/// `furlough plan --json` says more than the plan has, and can be saved and applied.
+#[test]
+fn what_was_added_for_people_is_not_read_and_not_written() {
+    let mut file: Value = serde_json::from_str(&a_plan().to_json()).unwrap();
+    file["notes"] = serde_json::json!({ "holds": [{ "why": "ask Ada" }] });
+    let read = Plan::from_json(&file.to_string());
+    assert_eq!(read, Ok(a_plan()));
+    assert_eq!(read.unwrap().to_json(), a_plan().to_json());
+}
+
 #[test]
 fn a_file_that_was_edited_is_refused() {
     let edits: [(&str, Value); 10] = [
