@@ -4,10 +4,11 @@ use std::{path::Path, time::Duration};
 
 use backend::{Backend, Clock};
 use backend_docker::{Options as DockerOptions, Scope};
+use backend_rest::{Key, daytona, e2b};
 use backend_worktree::{Options as WorktreeOptions, Repository, Root};
 use lifecycle::BackendName;
 use pass::{Gate, Unit};
-use settings::{BackendSettings, Docker, Kind, Settings, Source, Worktree, system};
+use settings::{BackendSettings, Docker, Kind, Provider, Settings, Source, Worktree, system};
 
 /// A backend that can't be made as it is configured.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -37,8 +38,10 @@ pub async fn units(
                 worktrees(configured, worktree, data, detected, clock)
             }
             Kind::Docker(docker) => containers(configured, docker, clock).await?,
+            Kind::Daytona(provider) => daytonas(configured, provider, clock)?,
+            Kind::E2b(provider) => e2bs(configured, provider, clock)?,
         };
-        units.push(Unit { backend, gate: Gate::per(configured.rate.calls, configured.rate.per) });
+        units.push(Unit { backend, gate: gate(configured) });
     }
     Ok(units)
 }
@@ -47,11 +50,21 @@ fn wrong(configured: &BackendSettings, why: impl Into<String>) -> UnitError {
     UnitError { backend: configured.name.clone(), why: why.into() }
 }
 
+/// A call of a backend is one request or a few: those of a provider are paced one by one, by the backend itself.
+fn gate(configured: &BackendSettings) -> Gate {
+    match configured.kind {
+        Kind::Worktree(_) | Kind::Docker(_) => Gate::per(configured.rate.calls, configured.rate.per),
+        Kind::Daytona(_) | Kind::E2b(_) => Gate::open(),
+    }
+}
+
 /// The longest that an act of a backend may wait for the runtime itself.
 pub fn longest_wait(configured: &BackendSettings) -> Duration {
     match &configured.kind {
         Kind::Worktree(_) => Duration::ZERO,
         Kind::Docker(docker) => docker.stop_grace,
+        Kind::Daytona(_) => daytona::LONGEST_WAIT,
+        Kind::E2b(_) => e2b::LONGEST_WAIT,
     }
 }
 
@@ -79,4 +92,37 @@ async fn containers(configured: &BackendSettings, docker: &Docker, clock: &Clock
     };
     let connected = backend_docker::connect(options).await;
     connected.map(backend_docker::backend).map_err(|error| wrong(configured, error.to_string()))
+}
+
+fn daytonas(configured: &BackendSettings, provider: &Provider, clock: &Clock) -> Result<Backend, UnitError> {
+    let connected = daytona::connect(daytona::Options {
+        name: configured.name.clone(),
+        clock: clock.clone(),
+        url: provider.url.clone(),
+        key: key(configured, provider)?,
+        scope: scope(provider),
+        rate: (configured.rate.calls, configured.rate.per),
+    });
+    connected.map(daytona::backend).map_err(|error| wrong(configured, error.to_string()))
+}
+
+fn e2bs(configured: &BackendSettings, provider: &Provider, clock: &Clock) -> Result<Backend, UnitError> {
+    let connected = e2b::connect(e2b::Options {
+        name: configured.name.clone(),
+        clock: clock.clone(),
+        url: provider.url.clone(),
+        key: key(configured, provider)?,
+        scope: scope(provider),
+        rate: (configured.rate.calls, configured.rate.per),
+    });
+    connected.map(e2b::backend).map_err(|error| wrong(configured, error.to_string()))
+}
+
+fn key(configured: &BackendSettings, provider: &Provider) -> Result<Key, UnitError> {
+    let key = system::secret(&provider.key).map_err(|error| wrong(configured, error.to_string()))?;
+    Ok(Key::new(key.reveal()))
+}
+
+fn scope(Provider { scope, .. }: &Provider) -> backend_rest::Scope {
+    backend_rest::Scope { labels: scope.labels.clone(), name_prefixes: scope.names.clone() }
 }

@@ -104,6 +104,11 @@ pub trait Harness: Send + Sync {
         Err(NotApplicable::because("the harness can't break the backend"))
     }
 
+    /// How long a verb of this backend is given: more than its provider may take for it.
+    fn patience(&self) -> Duration {
+        Duration::from_mins(1)
+    }
+
     /// Moves the clock that the backend was given.
     async fn advance(&self, _by: Duration) -> Can<()> {
         Err(NotApplicable::because("the harness can't move the clock"))
@@ -331,9 +336,9 @@ cases! {
     }
 }
 
-/// Bounds of a minute from now.
+/// Bounds of a minute from now, or of as long as the backend's verbs take.
 fn minute(harness: &dyn Harness) -> Bounds {
-    Bounds { deadline: harness.now().plus(Duration::from_mins(1)) }
+    Bounds { deadline: harness.now().plus(harness.patience()) }
 }
 
 /// Looks at a runtime that has to be there.

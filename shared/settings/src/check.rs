@@ -10,6 +10,8 @@
 //! | `overrides.min`, `.max`, `idle.signals` | refused; all signals | refused |
 //! | `match`, `match.*` | every runtime | refused: all or none could be meant |
 //! | `scope` | nothing is ours | nothing is ours, with a warning |
+//! | `url` | the provider's own | refused |
+//! | `api_key` | refused | refused |
 //! | `scope.*` | no such condition | refused: all or none could be meant |
 //! | `price` | free | free |
 //! | any text | | refused |

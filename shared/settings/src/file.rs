@@ -17,7 +17,9 @@ mod backend;
 mod native;
 mod secret;
 
-pub(crate) use backend::{BackendTable, DockerTable, PriceTable, RepositoryTable, ScopeTable, WorktreeTable};
+pub(crate) use backend::{
+    BackendTable, DaytonaTable, DockerTable, E2bTable, PriceTable, RepositoryTable, ScopeTable, WorktreeTable,
+};
 pub(crate) use native::NativeTable;
 
 /// `[[key]]`, or a list.
@@ -102,10 +104,6 @@ table! {
         windows: List<WindowTable>,
     }
     unkept {
-        /// Keys of one backend kind.
-        daytona: NativeTable,
-        /// Keys of one backend kind.
-        e2b: NativeTable,
         /// Keys of one backend kind.
         modal: NativeTable,
         /// Keys of one backend kind.

@@ -69,6 +69,10 @@ pub enum Kind {
     Worktree(Worktree),
     /// Containers.
     Docker(Docker),
+    /// Sandboxes at Daytona.
+    Daytona(Provider),
+    /// Sandboxes at E2B.
+    E2b(Provider),
 }
 
 impl Kind {
@@ -76,6 +80,7 @@ impl Kind {
     pub const fn has_timers(&self) -> bool {
         match self {
             Self::Worktree(_) | Self::Docker(_) => false,
+            Self::Daytona(_) | Self::E2b(_) => true,
         }
     }
 
@@ -84,6 +89,8 @@ impl Kind {
         match self {
             Self::Worktree(_) => "worktree",
             Self::Docker(_) => "docker",
+            Self::Daytona(_) => "daytona",
+            Self::E2b(_) => "e2b",
         }
     }
 }
@@ -121,6 +128,17 @@ pub struct Docker {
     pub openhands: bool,
     /// A stop waits this long before it kills; at least a second.
     pub stop_grace: Duration,
+}
+
+/// An account at a provider of sandboxes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Provider {
+    /// Its API: `https://`, or `http://` on this machine.
+    pub url: String,
+    /// Where its key is.
+    pub key: SecretSource,
+    /// Which sandboxes are ours.
+    pub scope: Scope,
 }
 
 /// Which runtimes are ours: those that have all the labels and whose name begins with one of the names, where

@@ -12,9 +12,11 @@ use lifecycle::{
 
 use super::{SECOND, Surroundings, between, twice};
 use crate::{
-    BackendSettings, Docker, Kind, Repository, Scope, Worktree,
+    BackendSettings, Docker, Kind, Provider, Repository, Scope, Worktree,
     detect::DOCKER_SOCKET,
-    file::{BackendTable, DockerTable, List, PriceTable, RepositoryTable, ScopeTable, WorktreeTable},
+    file::{
+        BackendTable, DaytonaTable, DockerTable, E2bTable, List, PriceTable, RepositoryTable, ScopeTable, WorktreeTable,
+    },
     log::{Log, Problem, shown},
     read::At,
     scalar::{PathText, Rate, Text},
@@ -24,6 +26,12 @@ use crate::{
 const WORKTREE_RATE: crate::Rate = crate::Rate::per_second(100);
 /// So many calls to an engine on the same machine.
 const DOCKER_RATE: crate::Rate = crate::Rate::per_second(20);
+/// So many requests to a provider, of which a product has hundreds a second: room is left for it.
+const PROVIDER_RATE: crate::Rate = crate::Rate::per_second(5);
+/// E2B's own.
+const E2B_URL: &str = "https://api.e2b.app";
+/// Daytona's own.
+const DAYTONA_URL: &str = "https://app.daytona.io/api";
 /// What an agent server needs to stop with a tool running, with room (facts: 12 s for a 12 s tool).
 const STOP_GRACE: Duration = Duration::from_mins(1);
 
@@ -40,6 +48,8 @@ pub(super) fn all(tables: Option<At<List<BackendTable>>>, around: &Surroundings,
         let checked = match table {
             BackendTable::Worktree(table) => worktree(*table, &at, around, log),
             BackendTable::Docker(table) => docker(*table, &at, around, log),
+            BackendTable::Daytona(table) => daytona(*table, &at, log),
+            BackendTable::E2b(table) => e2b(*table, &at, log),
         };
         let Some(checked) = checked else { continue };
         alone(&checked.settings, &at, &backends, log);
@@ -127,10 +137,7 @@ fn located(at: At<PathText>, around: &Surroundings, log: &mut Log<'_>) -> Option
 }
 
 fn docker(table: DockerTable, at: &At<()>, around: &Surroundings, log: &mut Log<'_>) -> Option<Checked> {
-    let scope_place = table
-        .scope
-        .as_ref()
-        .map_or_else(|| at.clone(), |scope| At { value: (), span: scope.span.clone(), path: scope.path.clone() });
+    let scope_place = place_of(table.scope.as_ref(), at);
     let scope = scope(table.scope.map(|scope| scope.value).unwrap_or_default(), log);
     let openhands = table.openhands.is_some_and(|flag| flag.value.0);
     if scope.is_empty() && !openhands {
@@ -151,6 +158,53 @@ fn docker(table: DockerTable, at: &At<()>, around: &Surroundings, log: &mut Log<
     let kind = Kind::Docker(Docker { host, scope, openhands, stop_grace });
     let settings = BackendSettings { name: name(table.name, log)?, rate: rate(table.rate, DOCKER_RATE), kind };
     Some(Checked { settings, prices: prices(table.price) })
+}
+
+fn daytona(table: DaytonaTable, at: &At<()>, log: &mut Log<'_>) -> Option<Checked> {
+    let url = table.url.map_or_else(|| DAYTONA_URL.to_owned(), |url| address(url, log));
+    let scope = scope_of_sandboxes(table.scope, at, log);
+    let kind = Kind::Daytona(Provider { url, key: table.api_key?.value, scope });
+    let settings = BackendSettings { name: name(table.name, log)?, rate: rate(table.rate, PROVIDER_RATE), kind };
+    Some(Checked { settings, prices: prices(table.price) })
+}
+
+fn e2b(table: E2bTable, at: &At<()>, log: &mut Log<'_>) -> Option<Checked> {
+    let url = table.url.map_or_else(|| E2B_URL.to_owned(), |url| address(url, log));
+    let scope = scope_of_sandboxes(table.scope, at, log);
+    let kind = Kind::E2b(Provider { url, key: table.api_key?.value, scope });
+    let settings = BackendSettings { name: name(table.name, log)?, rate: rate(table.rate, PROVIDER_RATE), kind };
+    Some(Checked { settings, prices: prices(table.price) })
+}
+
+fn scope_of_sandboxes(table: Option<At<ScopeTable>>, at: &At<()>, log: &mut Log<'_>) -> Scope {
+    let place = place_of(table.as_ref(), at);
+    let scope = scope(table.map(|scope| scope.value).unwrap_or_default(), log);
+    if scope.is_empty() {
+        let problem = "no `scope`: no sandbox is ours, all are only reported";
+        log.warn(&place.path, &place.span, Problem::new(problem));
+    }
+    scope
+}
+
+/// Where a scope stands, or the backend that has none.
+fn place_of(scope: Option<&At<ScopeTable>>, at: &At<()>) -> At<()> {
+    scope.map_or_else(|| at.clone(), |scope| At { value: (), span: scope.span.clone(), path: scope.path.clone() })
+}
+
+/// The address of an API, to which a key is sent.
+fn address(At { value: Text(url), span, path }: At<Text>, log: &mut Log<'_>) -> String {
+    let open = url.strip_prefix("http://");
+    let rest = url.strip_prefix("https://").or(open).unwrap_or_default();
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    let here = ["localhost", "127.0.0.1", "[::1]"]
+        .iter()
+        .any(|host| authority.strip_prefix(host).is_some_and(|port| port.is_empty() || port.starts_with(':')));
+    let plain = !rest.contains(['?', '#', '@', ' ']) && !authority.is_empty() && !authority.starts_with(':');
+    if !plain || (open.is_some() && !here) {
+        let wanted = "`https://HOST/PATH`, or `http://` to this machine alone, since a key goes there";
+        log.error(&path, &span, Problem::text("not the address of an API", &url, wanted));
+    }
+    url
 }
 
 fn default_host(around: &Surroundings, at: &At<()>, log: &mut Log<'_>) -> String {
@@ -197,6 +251,13 @@ fn alone(new: &BackendSettings, at: &At<()>, others: &[Checked], log: &mut Log<'
             (Kind::Docker(new), Kind::Docker(old)) if new.host == old.host => {
                 let problem =
                     format!("backend `{}` has the same engine; make sure that no container is in both", other.name);
+                log.warn(&at.path, &at.span, Problem::new(problem));
+            }
+            (Kind::Daytona(new), Kind::Daytona(old)) | (Kind::E2b(new), Kind::E2b(old))
+                if (&new.url, &new.key) == (&old.url, &old.key) =>
+            {
+                let problem =
+                    format!("backend `{}` has the same account; make sure that no sandbox is in both", other.name);
                 log.warn(&at.path, &at.span, Problem::new(problem));
             }
             _ => {}

@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 use toml::de::DeValue;
 
 use crate::{
+    SecretSource,
     file::{Labels, List},
     log::{Log, Problem},
     nearest::nearest,
@@ -12,9 +13,9 @@ use crate::{
 };
 
 /// What this version has.
-const KINDS: [&str; 2] = ["worktree", "docker"];
+const KINDS: [&str; 4] = ["worktree", "docker", "daytona", "e2b"];
 /// What the design names and this version does not have.
-const LATER: [&str; 5] = ["daytona", "e2b", "modal", "cloudflare", "openhands"];
+const LATER: [&str; 3] = ["modal", "cloudflare", "openhands"];
 
 /// One `[[backend]]`.
 #[derive(Debug)]
@@ -23,6 +24,10 @@ pub(crate) enum BackendTable {
     Worktree(Box<WorktreeTable>),
     /// `kind = "docker"`
     Docker(Box<DockerTable>),
+    /// `kind = "daytona"`
+    Daytona(Box<DaytonaTable>),
+    /// `kind = "e2b"`
+    E2b(Box<E2bTable>),
 }
 
 table! {
@@ -75,6 +80,50 @@ table! {
 }
 
 table! {
+    /// Sandboxes of one organisation at Daytona.
+    DaytonaTable {
+        /// Its name in ids, policies and reports: `[A-Za-z0-9._~-]{1,128}`.
+        name: Text = required,
+        /// The API, with its `/api`. Default: `https://app.daytona.io/api`.
+        url: Text,
+        /// Its key: it needs `write:sandboxes`, and `delete:sandboxes` where a policy deletes.
+        api_key: SecretSource = required,
+        /// Which sandboxes are ours. None: they are only reported.
+        scope: ScopeTable,
+        /// At most so many requests; the product's count too. Default `5/s`.
+        rate: Rate,
+        /// What one costs.
+        price: PriceTable,
+    }
+    unkept {
+        /// What it is.
+        kind: Daytona = required,
+    }
+}
+
+table! {
+    /// Sandboxes of one team at E2B.
+    E2bTable {
+        /// Its name in ids, policies and reports: `[A-Za-z0-9._~-]{1,128}`.
+        name: Text = required,
+        /// The API. Default: `https://api.e2b.app`.
+        url: Text,
+        /// Its key.
+        api_key: SecretSource = required,
+        /// Which sandboxes are ours: by their metadata (`labels`) and their template's name. None: they are only reported.
+        scope: ScopeTable,
+        /// At most so many requests; the product's count too. Default `5/s`.
+        rate: Rate,
+        /// What one costs.
+        price: PriceTable,
+    }
+    unkept {
+        /// What it is.
+        kind: E2b = required,
+    }
+}
+
+table! {
     /// A repository with a name of its own.
     NamedRepository {
         /// Its name in ids. Default: the last part of the path.
@@ -95,7 +144,7 @@ table! {
 }
 
 table! {
-    /// Which containers are ours.
+    /// Which runtimes are ours.
     ScopeTable {
         /// Labels that must all be there, with values that match; `*` stands for any characters.
         labels: Labels,
@@ -141,6 +190,8 @@ impl Read for BackendTable {
         match text(kind.get_ref(), &expected_kinds()) {
             Ok("worktree") => WorktreeTable::read(node, log).map(|table| Self::Worktree(Box::new(table))),
             Ok("docker") => DockerTable::read(node, log).map(|table| Self::Docker(Box::new(table))),
+            Ok("daytona") => DaytonaTable::read(node, log).map(|table| Self::Daytona(Box::new(table))),
+            Ok("e2b") => E2bTable::read(node, log).map(|table| Self::E2b(Box::new(table))),
             Ok(kind_name) => {
                 log.error(&path, &kind.span(), unknown_kind(kind_name));
                 None
@@ -153,15 +204,17 @@ impl Read for BackendTable {
     }
 
     fn schema() -> Value {
-        json!({ "oneOf": [WorktreeTable::schema(), DockerTable::schema()] })
+        let kinds = [WorktreeTable::schema(), DockerTable::schema(), DaytonaTable::schema(), E2bTable::schema()];
+        json!({ "oneOf": kinds })
     }
 
     fn keys(prefix: &str, out: &mut Vec<String>) {
-        WorktreeTable::keys(prefix, out);
-        let mut docker = Vec::new();
-        DockerTable::keys(prefix, &mut docker);
-        docker.retain(|key| !out.contains(key));
-        out.append(&mut docker);
+        for keys in [WorktreeTable::keys, DockerTable::keys, DaytonaTable::keys, E2bTable::keys] {
+            let mut more = Vec::new();
+            keys(prefix, &mut more);
+            more.retain(|key| !out.contains(key));
+            out.append(&mut more);
+        }
     }
 }
 
@@ -202,3 +255,5 @@ macro_rules! kind {
 }
 kind!(Worktree, "worktree");
 kind!(Docker, "docker");
+kind!(Daytona, "daytona");
+kind!(E2b, "e2b");

@@ -103,7 +103,7 @@ fn paths_are_relative_to_the_file_and_the_home() {
     let file = bench.file("below/f.toml", text);
     let worktree = |settings: Settings| match settings.backends.into_iter().next().unwrap().kind {
         Kind::Worktree(worktree) => worktree,
-        Kind::Docker(docker) => panic!("{docker:?}"),
+        other => panic!("{other:?}"),
     };
     let read = worktree(bench.machine.load(Some(&file)).unwrap());
     assert_eq!(read.root, Some(bench.folder.path().join("below/trees")));

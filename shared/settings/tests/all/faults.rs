@@ -128,8 +128,8 @@ fn a_key_that_stands_twice_is_refused() {
 
 #[test]
 fn kinds_and_keys_of_later_versions_are_named() {
-    let has = "is not in this version; it has: worktree, docker";
-    for kind in ["daytona", "e2b", "modal", "cloudflare", "openhands"] {
+    let has = "is not in this version; it has: worktree, docker, daytona, e2b";
+    for kind in ["modal", "cloudflare", "openhands"] {
         let backend = format!("[[backend]]\nname = \"x\"\nkind = \"{kind}\"\napi_key.env = \"KEY\"\n");
         assert_eq!(told(&backend), [format!("3:8 backend[0].kind | backend kind `{kind}` {has} | -")]);
         let policy = format!("[[policy]]\nname = \"x\"\n{kind}.anything = \"keep\"\n");
@@ -208,6 +208,43 @@ fn docker_without_a_scope_has_nothing_of_ours_and_says_so() {
     }
     for host in ["tcp://1.2.3.4:2375", "ssh://h", "/var/run/docker.sock", "unix://", "unix:///"] {
         assert_eq!(told(&format!("{docker}host = {host:?}\n")).len(), 1, "{host}");
+    }
+}
+
+#[test]
+fn a_provider_without_a_scope_has_nothing_of_ours_and_its_key_goes_nowhere_in_the_open() {
+    for kind in ["daytona", "e2b"] {
+        provider_without_a_scope(kind);
+    }
+}
+
+fn provider_without_a_scope(kind: &str) {
+    let daytona = format!("[[backend]]\nname = \"d\"\nkind = \"{kind}\"\napi_key.env = \"KEY\"\n");
+    let policy = "[[policy]]\nname = \"a\"\n";
+    let nothing = "no `scope`: no sandbox is ours, all are only reported";
+    assert_eq!(warned(&format!("{daytona}{policy}")), [format!("1:1 backend[0] | {nothing}")]);
+    let scoped = format!("{daytona}scope.labels = {{ team = \"a\" }}\n");
+    let twice = format!("{scoped}{}{policy}", scoped.replace("\"d\"", "\"e\""));
+    let same = "backend `d` has the same account; make sure that no sandbox is in both";
+    assert_eq!(warned(&twice), [format!("6:1 backend[1] | {same}")]);
+    for url in
+        ["https://daytona.example.com/api", "http://127.0.0.1:3000/api", "http://localhost/api", "http://[::1]:1"]
+    {
+        assert_eq!(warned(&format!("{scoped}url = {url:?}\n{policy}")), [""; 0], "{url}");
+    }
+    for url in [
+        "http://daytona.example.com/api",
+        "http://127.0.0.1.example.com/api",
+        "http://localhostess",
+        "https://",
+        "https://:443",
+        "https://key@host/",
+        "https://host/?key=1",
+        "https://host/#x",
+        "host/api",
+        "ftp://localhost",
+    ] {
+        assert_eq!(told(&format!("{scoped}url = {url:?}\n")).len(), 1, "{url}");
     }
 }
 

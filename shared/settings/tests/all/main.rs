@@ -13,8 +13,9 @@ mod values;
 pub(crate) const EXAMPLE: &str =
     include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../infra/furlough.example.toml"));
 
-/// The same with its secret on AWS, as its comment says.
+/// The same with its secrets on AWS, as its comments say.
 pub(crate) fn example_by_arn() -> String {
-    let lines = EXAMPLE.lines().filter(|line| !line.starts_with("secret.env"));
-    lines.map(|line| if line.starts_with("# secret.arn") { &line[2..] } else { line }).collect::<Vec<_>>().join("\n")
+    let lines = EXAMPLE.lines().filter(|line| !line.starts_with("secret.env") && !line.starts_with("api_key.env"));
+    let arn = |line: &str| line.starts_with("# secret.arn") || line.starts_with("# api_key.arn");
+    lines.map(|line| if arn(line) { &line[2..] } else { line }).collect::<Vec<_>>().join("\n")
 }

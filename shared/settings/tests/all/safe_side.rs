@@ -43,6 +43,9 @@ const ROWS: &[Row] = &[
     ("backend.scope.names",          |s| debug(docker(s).scope.names.len()),         "2",           "0",         "refused",  "refused"),
     ("backend.openhands",            |s| debug(docker(s).openhands),                 "true",        "false",     "false",    "refused"),
     ("backend.stop_grace",           |s| human(docker(s).stop_grace),                "1m",          "1m",        "refused",  "refused"),
+    ("backend.url",                  |s| daytona(s).url.clone(),                     "https://app.daytona.io/api", "https://app.daytona.io/api", "refused", "refused"),
+    ("backend.api_key.env",          |s| daytona(s).key.to_string(),                 "the environment variable `DAYTONA_API_KEY`", "refused", "refused", "refused"),
+    ("backend.api_key.arn",          |s| debug(daytona(s).key.to_string().contains("furlough/daytona")), "true", "refused", "refused", "refused"),
     ("policy.name",                  |s| s.policy.rules[0].name.to_string(),         "coding-agents", "refused", "refused",  "refused"),
     ("policy.match.backend",         |s| debug(s.policy.rules[0].matches.backend.len()), "2",       "0",         "refused",  "refused"),
     ("policy.match.labels",          |s| debug(s.policy.rules[0].matches.labels.len()), "1",        "0",         "refused",  "refused"),
@@ -123,9 +126,14 @@ fn docker(settings: &Settings) -> &settings::Docker {
     docker
 }
 
+fn daytona(settings: &Settings) -> &settings::Provider {
+    let Kind::Daytona(daytona) = &settings.backends[2].kind else { panic!("{settings:?}") };
+    daytona
+}
+
 /// The example that has `key`.
 fn that_has(key: &str) -> String {
-    if key == "notify.secret.arn" { example_by_arn() } else { EXAMPLE.to_owned() }
+    if key.rsplit('.').next() == Some("arn") { example_by_arn() } else { EXAMPLE.to_owned() }
 }
 
 /// The example with the value at `key` changed, in the first of each list that has it. `None`: removed.

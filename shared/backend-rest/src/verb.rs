@@ -1,0 +1,77 @@
+//! What all verbs share: the look just before the act, and what an act's answer comes to.
+
+use std::{fmt, sync::Arc};
+
+use backend::{BackendError, Outcome, Target};
+use lifecycle::{Incarnation, Observation, Ownership, Role, State};
+
+use crate::api::Failure;
+
+/// Why there is nothing to act on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Miss {
+    Gone,
+    Moved { incarnation: Incarnation, state: State },
+    Refused(Arc<str>),
+}
+
+impl Miss {
+    pub(crate) fn outcome<T>(self) -> Outcome<T> {
+        match self {
+            Self::Gone => Outcome::Gone,
+            Self::Moved { incarnation, state } => Outcome::Moved { incarnation, state },
+            Self::Refused(why) => Outcome::Refused(why),
+        }
+    }
+}
+
+/// It is not what was aimed at.
+pub(crate) fn moved(seen: &Observation) -> Miss {
+    Miss::Moved { incarnation: seen.incarnation.clone(), state: seen.state }
+}
+
+/// Whether this is the run that the target was looked at in.
+pub(crate) fn same_run(seen: &Observation, target: &Target) -> bool {
+    seen.incarnation == target.incarnation
+}
+
+/// It is in the run and the state that were looked at, and in one of the states that the verb is for.
+pub(crate) fn aimed(seen: &Observation, target: &Target, legal: &[State]) -> Result<(), Miss> {
+    let hit = same_run(seen, target) && seen.state == target.state && legal.contains(&seen.state);
+    if hit { Ok(()) } else { Err(moved(seen)) }
+}
+
+/// It is ours.
+pub(crate) fn ours(seen: &Observation) -> Result<(), Miss> {
+    if seen.ownership == Ownership::Ours {
+        return Ok(());
+    }
+    Err(Miss::Refused(format!("`{}` is not in the scope of backend `{}`", seen.about, seen.id.backend()).into()))
+}
+
+/// It does not lack this role.
+pub(crate) fn able(seen: &Observation, role: Role) -> Result<(), Miss> {
+    match seen.cannot.iter().find(|cannot| cannot.role == role) {
+        Some(cannot) => Err(Miss::Refused(cannot.why.clone())),
+        None => Ok(()),
+    }
+}
+
+/// What a failed act comes to where nothing in the provider's words says more: what may have been done is
+/// unknown, what can be asked again later is an error, and what will not be done is refused.
+pub(crate) fn failed<T>(failure: Failure) -> Result<Outcome<T>, BackendError> {
+    match failure {
+        Failure::NotAsked(error) => Err(error),
+        Failure::NoAnswer(words) | Failure::Unreadable(words) => Ok(Outcome::Unknown(words.into())),
+        Failure::Said { status, wait, .. } if wait.is_some() || matches!(status.as_u16(), 401 | 403) => {
+            Err(failure.into())
+        }
+        Failure::Said { status, message, .. } if status.is_server_error() => Ok(Outcome::Unknown(message.into())),
+        Failure::Said { message, .. } => Ok(Outcome::Refused(message.into())),
+    }
+}
+
+/// A provider's answer to an act was good, and then it can't be read: what it did is for the next look.
+pub(crate) fn unread<T>(what: impl fmt::Display) -> Outcome<T> {
+    Outcome::Unknown(what.to_string().into())
+}

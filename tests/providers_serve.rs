@@ -1,0 +1,35 @@
+//! The simulators as a process, for the providers' own SDKs: `cargo run -p furlough-tests --example providers_serve -- daytona`.
+//!
+//! Prints the address and the key, and serves until its standard input ends. Its clock is this machine's.
+
+#![allow(
+    dead_code,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::print_stdout,
+    reason = "an SDK has no hands behind the provider's back; a command prints, and fails loudly"
+)]
+
+mod simulators;
+
+use std::io::{Read as _, Write as _};
+
+use settings::system;
+use simulators::{Provider, Server, daytona, e2b};
+
+#[tokio::main]
+async fn main() {
+    match std::env::args().nth(1).as_deref() {
+        Some("daytona") => serve(daytona::Daytona::default(), daytona::KEY).await,
+        Some("e2b") => serve(e2b::E2b::default(), e2b::KEY).await,
+        other => panic!("{other:?} is no simulator; there are `daytona` and `e2b`"),
+    }
+}
+
+async fn serve<P: Provider>(provider: P, key: &str) {
+    let server = Server::start(provider, system::now).await;
+    println!("{} {key}", server.address());
+    std::io::stdout().flush().unwrap();
+    tokio::task::spawn_blocking(|| std::io::stdin().read_to_end(&mut Vec::new())).await.unwrap().unwrap();
+    println!("{}", server.calls().join("\n"));
+}
