@@ -42,6 +42,7 @@ const NONE: Scope = Scope {
     ticks: 4,
     claims: 2,
     lives: 1,
+    late: false,
     quiet: false,
     ahead: false,
     works: false,
@@ -53,11 +54,12 @@ const NONE: Scope = Scope {
 };
 
 /// What happens in each search. All at once would be too many states for a test.
-pub(crate) const SCOPES: [(&str, Scope); 8] = [
+pub(crate) const SCOPES: [(&str, Scope); 9] = [
     ("suspends and wakes", Scope { wakes: true, ahead: true, ticks: 3, ..NONE }),
     ("work and holds", Scope { works: true, holds: true, claims: 1, ..NONE }),
     ("the switch", Scope { pauses: true, quiet: true, ..NONE }),
     ("two lives", Scope { lives: 2, quiet: true, ticks: 6, ..NONE }),
+    ("a registration on its way", Scope { lives: 2, late: true, ahead: true, claims: 1, ..NONE }),
     ("deletions and holds", Scope { deletes: true, holds: true, quiet: true, claims: 3, ..NONE }),
     ("deletions and wishes", Scope { deletes: true, ticks: 3, ..NONE }),
     ("deletions and wakes", Scope { deletes: true, wakes: true, quiet: true, claims: 3, ..NONE }),
@@ -80,7 +82,7 @@ fn no_invariant_breaks_within_the_bounds() {
 }
 
 /// Each fault, the search that finds it, and the invariant that it breaks.
-const FAULTS: [(Fault, &str, u8); 21] = [
+const FAULTS: [(Fault, &str, u8); 23] = [
     (Fault::ActivityIgnored, "suspends and wakes", 1),
     (Fault::BeatInAMiddleState, "suspends and wakes", 1),
     (Fault::WishForgotten, "suspends and wakes", 1),
@@ -88,6 +90,7 @@ const FAULTS: [(Fault, &str, u8); 21] = [
     (Fault::WishIgnored, "deletions and wishes", 1),
     (Fault::EndOverAWish, "suspends and wakes", 1),
     (Fault::AbandonLeavesTheClock, "two lives", 1),
+    (Fault::RegisterOverARest, "a registration on its way", 1),
     (Fault::EndWithoutToken, "two lives", 2),
     (Fault::TokenReset, "two lives", 2),
     (Fault::RegisterUnderAClaim, "two lives", 2),
@@ -101,6 +104,7 @@ const FAULTS: [(Fault, &str, u8); 21] = [
     (Fault::HoldIgnored, "work and holds", 6),
     (Fault::ClockBackwards, "suspends and wakes", 7),
     (Fault::OwnTraceCounts, "suspends and wakes", 7),
+    (Fault::RegisterSetsTheClock, "a registration on its way", 7),
     (Fault::PauseReadOnce, "the switch", 8),
 ];
 

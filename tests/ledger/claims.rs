@@ -162,6 +162,23 @@ async fn each_broken_demand_is_named_and_nothing_is_written() {
     }
 }
 
+/// Not even by who has read that it is gone, and asks for just that.
+#[tokio::test]
+async fn a_tombstone_is_nobodys_to_claim_or_to_miss() {
+    let world = world().await;
+    for rule in rules() {
+        let mut tombstone = prepared(&world, rule).await;
+        tombstone.insert("st".to_owned(), text("gone"));
+        world.put(tombstone.clone()).await;
+        let request = ClaimRequest { from: State::Gone, ..request(rule) };
+        let claimed = world.ledger.claim(&request, at(NOW)).await.unwrap();
+        assert_eq!(claimed, Claimed::Lost(Lost::Gone), "{rule:?}");
+        let read = world.record("a").await;
+        assert!(!world.ledger.absent(&id("a"), &read, at(NOW)).await.unwrap(), "{rule:?}");
+        assert_eq!(world.item("a").await, Some(tombstone), "{rule:?}");
+    }
+}
+
 #[tokio::test]
 async fn a_claim_under_another_fence_than_the_one_that_was_seen_loses() {
     let world = world().await;

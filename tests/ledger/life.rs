@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, time::Duration};
 use ledger::{Claimed, Completed, Completion, Ended, Failure, Heartbeat, Lost, Noted, ProbeSeen, Registered};
 use lifecycle::{Busy, Incarnation, Record, Signal, State, Tier};
 
-use super::fixture::{at, claim, due, first_token, id, won, world};
+use super::fixture::{World, at, claim, due, first_token, id, won, world};
 
 /// What [`super::fixture::World::runtime`] leaves.
 pub(super) fn registered() -> Record {
@@ -62,10 +62,8 @@ async fn registering_again_counts_on_and_never_resets_the_token() {
     let expected = Record {
         epoch: 2,
         token: first_token() + 1,
-        state_since: at(100),
         idle_from: at(100),
         last_active: Some(at(100)),
-        running_since: Some(at(100)),
         armed: Some(at(100)),
         due_at: Some(at(7_200)),
         ..registered()
@@ -87,6 +85,98 @@ async fn a_live_claim_refuses_a_registration_until_clocks_can_agree_that_it_ende
     let free = world.ledger.register(&id("a"), &BTreeMap::new().into(), due(9_000), at(2_070)).await.unwrap();
     let Registered::Done(record) = free else { panic!("{free:?}") };
     assert_eq!((record.epoch, record.token, record.claim, record.state), (2, claimed.token + 1, None, State::Running));
+}
+
+async fn registers(world: &World, now: i64) -> Registered {
+    world.ledger.register(&id("a"), &BTreeMap::new().into(), due(7_200), at(now)).await.unwrap()
+}
+
+/// Its sender gave up, and the request arrives all the same, after heartbeats that were acknowledged.
+#[tokio::test]
+async fn a_registration_that_arrives_late_sets_nothing_back() {
+    let world = world().await;
+    world.runtime("a").await;
+    let beat = world.ledger.heartbeat(&id("a"), None, Some(Duration::from_mins(5)), at(60)).await.unwrap();
+    assert_eq!(beat, Heartbeat::Recorded);
+    let before = world.record("a").await;
+    for now in [1, 30, 49] {
+        assert_eq!(registers(&world, now).await, Registered::Overtaken { until: at(50) }, "{now}");
+    }
+    assert_eq!(world.record("a").await, before);
+}
+
+/// Clocks differ by up to the skew: what the heartbeat said of its time and of work under way stands.
+#[tokio::test]
+async fn a_registration_by_a_clock_that_is_behind_leaves_what_was_heard() {
+    let world = world().await;
+    world.runtime("a").await;
+    let beat = world.ledger.heartbeat(&id("a"), None, Some(Duration::from_mins(5)), at(60)).await.unwrap();
+    assert_eq!(beat, Heartbeat::Recorded);
+    let expected = Record {
+        epoch: 2,
+        token: first_token() + 1,
+        idle_from: at(60),
+        last_active: Some(at(60)),
+        busy_until: Some(at(360)),
+        armed: Some(at(60)),
+        due_at: Some(at(7_200)),
+        ..registered()
+    };
+    assert_eq!(registers(&world, 50).await, Registered::Done(Box::new(expected.clone())));
+    assert_eq!(world.record("a").await, expected);
+}
+
+/// Invariant 7: its lifetime counts from when it came to run, whatever its host sends.
+#[tokio::test]
+async fn registering_what_runs_makes_no_lifetime_longer() {
+    let world = world().await;
+    world.runtime("a").await;
+    world.tamper("a", "rs", None).await;
+    for (epoch, now) in [(2, 1_000), (3, 2_000)] {
+        let again = registers(&world, now).await;
+        let Registered::Done(record) = again else { panic!("{again:?}") };
+        let expected = (epoch, Some(at(0)), at(0));
+        assert_eq!(
+            (record.epoch, record.running_since, record.state_since),
+            expected,
+            "unknown, it is as in its state"
+        );
+    }
+    let request = ledger::ClaimRequest {
+        rule: ledger::ClaimRule::Lifetime { cutoff: at(0) },
+        ..super::fixture::idle_claim("a", &world.record("a").await, 0, 2_160)
+    };
+    won(world.ledger.claim(&request, at(2_100)).await.unwrap());
+}
+
+/// What ran when its registration was sent has been stopped since: said to run, it would be told that its heartbeats
+/// are recorded.
+#[tokio::test]
+async fn a_registration_of_before_its_runtime_came_to_rest_is_not_believed() {
+    let world = world().await;
+    let suspended = world.suspended("a").await;
+    assert_eq!(suspended.state_since, at(2_010));
+    for now in [1_990, 2_010, 2_019] {
+        assert_eq!(registers(&world, now).await, Registered::Overtaken { until: at(2_020) }, "{now}");
+    }
+    assert_eq!(world.record("a").await, suspended);
+    let beat = world.ledger.heartbeat(&id("a"), None, None, at(2_019)).await.unwrap();
+    assert_eq!(beat, Heartbeat::NotRunning { state: State::Suspended, wanted: at(2_019) });
+    let again = registers(&world, 2_020).await;
+    let Registered::Done(record) = again else { panic!("{again:?}") };
+    assert_eq!((record.state, record.epoch, record.wanted_at), (State::Running, 2, None));
+    assert_eq!((record.state_since, record.running_since), (at(2_020), Some(at(2_020))), "it came to run");
+}
+
+#[tokio::test]
+async fn a_registration_of_before_its_runtime_was_deleted_is_not_believed() {
+    let world = world().await;
+    world.suspended("a").await;
+    let woken = won(world.ledger.wake(&id("a"), "wake", at(3_060), at(3_000)).await.unwrap());
+    let deleted = world.ledger.complete(&id("a"), woken.token, &done(Ended::Deleted), at(3_010)).await.unwrap();
+    assert_eq!(deleted, Completed::Done { wanted: false });
+    assert_eq!(registers(&world, 3_005).await, Registered::Overtaken { until: at(3_020) });
+    assert_eq!(world.record("a").await.state, State::Gone);
 }
 
 #[tokio::test]

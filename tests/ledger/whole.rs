@@ -61,6 +61,18 @@ async fn a_pause_stops_one_backend_or_all_of_them_and_one_that_can_not_be_read_s
     let odd = [("pk", text("unit/box")), ("sk", text("record")), ("paused_at", text("long ago"))];
     world.put(odd.map(|(name, value)| (name.to_owned(), value)).into()).await;
     assert_eq!(ledger.paused(&backend()).await.unwrap().map(|pause| pause.at), Some(None));
+    assert!(ledger.unpause(Some(&backend()), at(0)).await.unwrap());
+}
+
+/// Whoever pulled the switch again was told that it holds.
+#[tokio::test]
+async fn an_unpause_that_arrives_late_leaves_the_pause_of_after_it_was_sent() {
+    let world = world().await;
+    world.ledger.pause(None, "deploy", "kim", at(100)).await.unwrap();
+    assert!(!world.ledger.unpause(None, at(89)).await.unwrap());
+    assert!(world.ledger.paused(&backend()).await.unwrap().is_some());
+    assert!(world.ledger.unpause(None, at(90)).await.unwrap(), "clocks differ");
+    assert_eq!(world.ledger.paused(&backend()).await.unwrap(), None);
 }
 
 #[tokio::test]

@@ -27,6 +27,10 @@ pub(crate) enum Fault {
     SkewLeftOut,
     /// A registration under a live claim.
     RegisterUnderAClaim,
+    /// A registration that sets the clock to when it was sent, whatever was heard since.
+    RegisterSetsTheClock,
+    /// A registration of before what it is written over came to rest.
+    RegisterOverARest,
     /// A wake that does not look whether there is a claim.
     WakeBesideAClaim,
     /// A deletion whose notice a hold has not taken back.

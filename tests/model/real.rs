@@ -125,6 +125,7 @@ pub(crate) async fn apply(ledger: &Ledger, id: &RuntimeId, op: &Op, now: Tick) -
             match ledger.register(id, &std::collections::BTreeMap::new().into(), arming(arm), clock).await? {
                 Registered::Done(_) => Said::Answer(Answer::Written),
                 Registered::Claimed { until } => Said::ClaimedUntil(until),
+                Registered::Overtaken { until } => Said::Overtaken(until),
             }
         }
         Op::Beat { epoch, busy } => {
@@ -190,6 +191,7 @@ pub(crate) enum Said {
     Answer(Answer),
     Lost(ledger::Lost),
     ClaimedUntil(Time),
+    Overtaken(Time),
     NotRunning(State, Time),
     DueAt(Time),
 }
@@ -199,6 +201,7 @@ pub(crate) fn expected(answer: Answer) -> Said {
     match answer {
         Answer::Lost(lost) => Said::Lost(lost_to(lost)),
         Answer::ClaimedUntil(until) => Said::ClaimedUntil(time(until)),
+        Answer::Overtaken(until) => Said::Overtaken(time(until)),
         Answer::NotRunning(state, wanted) => Said::NotRunning(state, time(wanted)),
         Answer::DueAt(due) => Said::DueAt(time(due)),
         other => Said::Answer(other),

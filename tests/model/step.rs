@@ -5,6 +5,8 @@
 pub(crate) enum Step {
     Tick,
     Registers,
+    Sends,
+    Arrives,
     Beats { ahead: bool, busy: bool },
     Holds,
     Releases,
@@ -29,6 +31,8 @@ impl std::fmt::Display for Step {
         let text = match *self {
             Self::Tick => "a second passes",
             Self::Registers => "the host registers it anew",
+            Self::Sends => "the host sends a registration",
+            Self::Arrives => "the registration arrives",
             Self::Beats { busy: true, .. } => "a heartbeat, at work for 2 s",
             Self::Beats { ahead: true, .. } => "a heartbeat, by the clock ahead",
             Self::Beats { .. } => "a heartbeat",

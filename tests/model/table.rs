@@ -91,6 +91,7 @@ pub(crate) enum Answer {
     Written,
     Lost(Lost),
     ClaimedUntil(Tick),
+    Overtaken(Tick),
     Recorded,
     Coalesced,
     Unknown,
@@ -176,20 +177,33 @@ impl Table {
     }
 
     fn register(&self, rec: &mut Rec, arm: Arm) -> Answer {
-        match rec.claim {
-            Some(claim) if rec.is_claimed(self.now) && !self.has(Fault::RegisterUnderAClaim) => {
-                Answer::ClaimedUntil(claim.until + SKEW)
-            }
-            _ => {
-                self.begin(rec, arm);
-                Answer::Written
-            }
+        if let Some(claim) = rec.claim.filter(|_| rec.is_claimed(self.now) && !self.has(Fault::RegisterUnderAClaim)) {
+            return Answer::ClaimedUntil(claim.until + SKEW);
         }
+        if let Some(until) = self.overtaken(rec) {
+            return Answer::Overtaken(until);
+        }
+        self.begin(rec, arm);
+        Answer::Written
     }
 
-    /// A new life. The run is what was observed last, a hold holds on, a save stays where it is.
+    /// What the record knows is of after the registration was sent: from when on one would be of after that.
+    fn overtaken(&self, rec: &Rec) -> Option<Tick> {
+        let is_back = |at: Tick| at > self.now && !self.has(Fault::RegisterSetsTheClock);
+        if rec.state == State::Running {
+            return Some(rec.idle_from - SKEW).filter(|until| is_back(*until));
+        }
+        let rested = rec.state_since > self.now - SKEW && !self.has(Fault::RegisterOverARest);
+        let rested = rested.then_some(rec.state_since + SKEW);
+        rested.max(Some(rec.idle_from).filter(|at| is_back(*at)))
+    }
+
+    /// A new life. The run is what was observed last, and since when it runs, if it does; a hold holds on, a save stays
+    /// where it is. What was heard by a clock that is ahead stands, and so does what it told of work.
     fn begin(&self, rec: &mut Rec, arm: Arm) {
-        let now = self.now;
+        let ahead = rec.idle_from > self.now && !self.has(Fault::RegisterSetsTheClock);
+        let now = if ahead { rec.idle_from } else { self.now };
+        let runs = rec.state == State::Running;
         *rec = Rec {
             epoch: rec.epoch + 1,
             token: if self.has(Fault::TokenReset) { 1 } else { rec.token + 1 },
@@ -197,9 +211,11 @@ impl Table {
             first_seen: rec.first_seen,
             hold: rec.hold,
             saved_as_of: rec.saved_as_of,
+            busy_until: rec.busy_until.filter(|_| ahead),
+            state_since: if runs { rec.state_since } else { now },
+            running_since: Some(if runs { rec.running_since.unwrap_or(rec.state_since) } else { now }),
             last_active: Some(now),
             last_source: Some(Signal::Heartbeat),
-            running_since: Some(now),
             idle: arm.idle,
             cap_at: arm.cap,
             armed: Some(now),
@@ -470,7 +486,7 @@ impl Table {
 
     fn absent(&self, rec: &mut Rec, read: (i32, State, Tick)) -> Answer {
         let as_read = read == (rec.token, rec.state, rec.idle_from);
-        let first = as_read && rec.absent_since.is_none() && !rec.is_claimed(self.now);
+        let first = as_read && rec.state != State::Gone && rec.absent_since.is_none() && !rec.is_claimed(self.now);
         if first {
             rec.absent_since = Some(self.now);
         }

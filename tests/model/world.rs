@@ -37,6 +37,8 @@ pub(crate) struct Scope {
     /// How many claims there may be, and how many registrations.
     pub(crate) claims: u8,
     pub(crate) lives: u8,
+    /// A registration may be long on its way.
+    pub(crate) late: bool,
     /// No heartbeat comes at all; they come by the clock that is ahead too; the agent says that it is at work.
     pub(crate) quiet: bool,
     pub(crate) ahead: bool,
@@ -113,6 +115,8 @@ pub(crate) struct World {
     claims: u8,
     missed: bool,
     hidden: bool,
+    /// When the registration was sent that is on its way.
+    sent: Option<Tick>,
     /// The newest activity that somebody was told is recorded.
     acknowledged: Tick,
     /// Somebody was refused and has not got his runtime back.
@@ -177,6 +181,7 @@ impl World {
             claims: 0,
             missed: false,
             hidden: false,
+            sent: None,
             acknowledged: 0,
             owed: false,
             held: false,
@@ -268,6 +273,11 @@ impl Model {
         let mut may = |step: Step, it_may: bool| steps.extend(Some(step).filter(|_| it_may));
         may(Step::Tick, world.now < scope.ticks);
         may(Step::Registers, world.lives() < scope.lives);
+        may(
+            Step::Sends,
+            scope.late && world.sent.is_none() && world.there == There::Runs && world.lives() < scope.lives,
+        );
+        may(Step::Arrives, world.sent.is_some());
         may(Step::Beats { ahead: false, busy: false }, !scope.quiet);
         may(Step::Beats { ahead: true, busy: false }, scope.ahead);
         may(Step::Beats { ahead: false, busy: true }, scope.works);
@@ -302,6 +312,8 @@ impl Model {
         match step {
             Step::Tick => (next.now, next.hidden) = (world.now + 1, false),
             Step::Registers => self.registers(&mut next)?,
+            Step::Sends => next.sent = Some(world.now),
+            Step::Arrives => self.arrives(&mut next)?,
             Step::Beats { ahead, busy } => self.beats(&mut next, if ahead { SKEW } else { 0 }, busy)?,
             Step::Holds => {
                 next.held = self.does(&mut next, Op::Hold { hold: Held::Forever }, world.now)? == Answer::Written;
@@ -339,6 +351,19 @@ impl Model {
         if self.does(world, Op::Register { arm: Arm::at(now + 2) }, now)? == Answer::Written {
             (world.acknowledged, world.owed, world.noticed, world.holder) = (now, false, None, None);
             world.there = There::Runs;
+        }
+        Ok(())
+    }
+
+    /// What was true when it was sent need not be so any more.
+    fn arrives(&self, world: &mut World) -> Result<(), Breach> {
+        let Some(sent) = world.sent.take() else { return Ok(()) };
+        if self.does(world, Op::Register { arm: Arm::at(sent + 2) }, sent)? == Answer::Written {
+            if world.there != There::Runs {
+                return Err(Breach(1, "its record says that it runs, and we have stopped it"));
+            }
+            world.acknowledged = world.acknowledged.max(sent);
+            (world.owed, world.noticed, world.holder) = (false, None, None);
         }
         Ok(())
     }
@@ -504,7 +529,7 @@ fn moved(old: &Rec, new: &Rec, op: &Op, clock: Tick) -> Result<(), Breach> {
     let enters = new.state == State::Running && old.state != State::Running;
     let begins = matches!(op, Op::Register { .. });
     let heard = matches!(op, Op::Beat { .. } | Op::Observe { .. } | Op::Probed { .. });
-    if new.idle_from < old.idle_from && !enters && !begins {
+    if new.idle_from < old.idle_from && (begins || !enters) {
         return Err(Breach(7, "the clock of its activity went backwards"));
     }
     if new.idle_from != old.idle_from && !enters && !begins && !heard {

@@ -173,6 +173,20 @@ async fn gone_needs_two_sightings_apart_in_time() {
     assert_eq!(stage.state("r0").await, State::Gone);
 }
 
+/// Two passes whose clocks differ by so much could have looked at the same moment.
+#[tokio::test]
+async fn two_sightings_are_further_apart_than_clocks_differ() {
+    let stage = six().await.limits(|limits| limits.sweep_every = MINUTE).policy(|policy| policy.skew = HOUR);
+    stage.fake.vanish(&stage.id("r0"));
+    stage.advance(HOUR);
+    stage.tick().await;
+    stage.advance(HOUR);
+    stage.tick().await;
+    assert_eq!(stage.state("r0").await, State::Running);
+    stage.advance(5 * MINUTE);
+    assert_eq!(stage.ticked().await.upkeep.gone, [stage.id("r0")]);
+}
+
 #[tokio::test]
 async fn what_comes_back_between_two_looks_is_not_gone() {
     let stage = six().await;

@@ -1,6 +1,9 @@
 //! Two at once, and what changes between the plan, the claim and the act.
 
-use std::sync::{Arc, Mutex};
+use std::sync::{
+    Arc, Mutex,
+    atomic::{AtomicBool, Ordering},
+};
 
 use async_trait::async_trait;
 use backend::{
@@ -10,6 +13,7 @@ use backend::{
 };
 use lifecycle::{Fate, RuntimeId, State};
 use pass::{Pass, Woken};
+use tokio::sync::Notify;
 
 use super::stage::{DAY, HOUR, MINUTE, Stage, count, details, errors, fates};
 
@@ -40,6 +44,26 @@ fn at_look(fake: &Fake, nth: usize, act: impl Fn(&RuntimeId) + Send + Sync + 'st
     let mut backend = fake.backend();
     backend.inspect = Arc::new(AtLook { inner: backend.inspect, nth, looks: Mutex::default(), act: Box::new(act) });
     backend
+}
+
+/// The first look sees at once, and its answer is long on its way: until it is let go.
+struct SlowLook {
+    inner: Arc<dyn Inspectable>,
+    first: AtomicBool,
+    seen: Arc<Notify>,
+    let_go: Arc<Notify>,
+}
+
+#[async_trait]
+impl Inspectable for SlowLook {
+    async fn inspect(&self, id: &RuntimeId) -> Result<Sighting, BackendError> {
+        let sighting = self.inner.inspect(id).await;
+        if self.first.swap(false, Ordering::Relaxed) {
+            self.seen.notify_one();
+            self.let_go.notified().await;
+        }
+        sighting
+    }
 }
 
 async fn idle_stage() -> Stage {
@@ -198,6 +222,26 @@ async fn a_wake_is_single_flight() {
     assert!(answers.iter().any(|answer| matches!(answer, Woken::Running(_))), "{answers:?}");
     assert_eq!(stage.pass().wake(&id).await, Woken::AlreadyRunning);
     assert_eq!(stage.pass().wake(&stage.id("nobody")).await, Woken::NotFound);
+}
+
+/// It is looked at while it runs, and its record says so too; then a pass claims and suspends it.
+#[tokio::test]
+async fn a_wake_that_saw_it_running_before_the_claim_looks_again_under_it() {
+    let stage = idle_stage().await;
+    let (seen, let_go) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+    let mut backend = stage.fake.backend();
+    let first = AtomicBool::new(true);
+    backend.inspect = Arc::new(SlowLook { inner: backend.inspect, first, seen: seen.clone(), let_go: let_go.clone() });
+    let (person, id) = (stage.pass_of("person", vec![backend]), stage.id("a"));
+    let between = async {
+        seen.notified().await;
+        stage.tick().await;
+        let_go.notify_one();
+    };
+    let (woken, ()) = tokio::join!(person.wake(&id), between);
+    assert!(matches!(woken, Woken::Running(_)), "{woken:?}");
+    assert_eq!(stage.effects(), ["a suspended", "a resumed"]);
+    assert_eq!(stage.state("a").await, State::Running);
 }
 
 #[tokio::test]

@@ -179,7 +179,7 @@ impl Hand {
         let rare = async |now: Time| match kind {
             0 => match self.ledger.register(&self.id, &<_>::default(), due(9_000), now).await.unwrap() {
                 Registered::Done(record) => Did::Registered(record.token),
-                claimed @ Registered::Claimed { .. } => Did::Other(format!("{claimed:?}")),
+                refused => Did::Other(format!("{refused:?}")),
             },
             1 => match self.ledger.observe(&seen(self.id.encoded()), due(9_000), now).await {
                 Ok(record) => Did::Other(format!("saw it running: {}", record.state)),

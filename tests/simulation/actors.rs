@@ -132,6 +132,10 @@ async fn register(process: &Process, ledger: &Ledger, id: &RuntimeId) -> Option<
             sim.count("a registration is refused");
             None
         }
+        Ok(Registered::Overtaken { .. }) => {
+            sim.count("a registration is overtaken");
+            None
+        }
         Err(_) => None,
     }
 }

@@ -12,6 +12,7 @@ pub(crate) const REACHED: &[&str] = &[
     "a runtime is wanted",
     "what is wanted is woken",
     "a registration is refused",
+    "a registration is overtaken",
     "a claim is lost",
     "a claim is given back",
     "a person applies a plan",
@@ -69,6 +70,7 @@ pub(crate) const REACHED: &[&str] = &[
 /// What takes more seeds than a debug build runs in seconds.
 #[cfg(test)]
 pub(crate) const SELDOM: &[&str] = &[
+    "a registration is overtaken",
     "notice of a deletion is delivered",
     "an agent server does not answer",
     "a listing ends early and says it is whole",

@@ -63,6 +63,24 @@ fn a_claim_that_ended_is_found_although_another_run_is_there() {
     holds(20);
 }
 
+/// It arrived when its sender had given up, and a heartbeat had been recorded meanwhile.
+#[test]
+fn a_registration_that_arrives_late_does_not_set_the_clock_back() {
+    holds(163);
+}
+
+/// It was on its way while its runtime was suspended: heartbeats were then recorded of what we had stopped.
+#[test]
+fn a_registration_of_before_a_suspend_is_not_believed_after_it() {
+    holds(377);
+}
+
+/// Its host registered it again and again, and each time its lifetime began anew.
+#[test]
+fn what_is_registered_again_and_again_outlives_its_lifetime_all_the_same() {
+    holds(221);
+}
+
 #[test]
 fn one_seed_gives_one_trace() {
     let [one, other] = [7, 7].map(|seed| run(seed, true).trace.text(None));

@@ -111,10 +111,19 @@ impl Answer {
     }
 
     /// To a registration that is refused; the one that is made has more to say.
-    pub fn claimed(registered: &Registered, now: Time) -> Option<Self> {
-        let Registered::Claimed { until } = registered else { return None };
-        let message = format!("somebody acts on the runtime until {until} at the latest");
-        let answer = Self::refused(StatusCode::CONFLICT, "claimed", message);
+    pub fn not_registered(registered: &Registered, now: Time) -> Option<Self> {
+        let (code, message, until) = match *registered {
+            Registered::Done(_) => return None,
+            Registered::Claimed { until } => {
+                ("claimed", format!("somebody acts on the runtime until {until} at the latest"), until)
+            }
+            Registered::Overtaken { until } => {
+                let message =
+                    format!("the runtime's record tells of something later; if it runs, register it after {until}");
+                ("overtaken", message, until)
+            }
+        };
+        let answer = Self::refused(StatusCode::CONFLICT, code, message);
         Some(Self { retry_after: Some(until.since(now).max(Duration::from_secs(1))), ..answer })
     }
 

@@ -198,7 +198,7 @@ impl App {
             (200, "coalesced") => (Metric::HeartbeatsCoalesced, Urgency::Later),
             (200, _) => (Metric::HeartbeatsRecorded, Urgency::Later),
             (401 | 403, _) => (Metric::HeartbeatsUnauthorized, Urgency::Later),
-            (_, "unknown_runtime" | "gone" | "superseded" | "not_running" | "claimed") => {
+            (_, "unknown_runtime" | "gone" | "superseded" | "not_running" | "claimed" | "overtaken") => {
                 (Metric::HeartbeatsRefused, Urgency::Later)
             }
             (400..500, _) => (Metric::HeartbeatsMalformed, Urgency::Later),
@@ -285,8 +285,8 @@ impl Asked<'_> {
         let registered = self.ledger().register(id, &Arc::new(asked.labels), arming, self.now).await;
         let registered = registered.map_err(|error| failed(id, &error))?;
         let Registered::Done(record) = &registered else {
-            let claimed = Answer::claimed(&registered, self.now);
-            return Err(claimed.unwrap_or_else(|| Answer::unavailable("send it again")));
+            let refused = Answer::not_registered(&registered, self.now);
+            return Err(refused.unwrap_or_else(|| Answer::unavailable("send it again")));
         };
         let token = self.app.keys(None).await?.sign(id, record.epoch);
         tracing::info!(runtime = %id, epoch = record.epoch, "registered");

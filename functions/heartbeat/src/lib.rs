@@ -7,7 +7,7 @@
 //!
 //! | request | who | answers |
 //! |---|---|---|
-//! | `PUT /runtimes/{backend}/{id}` `{labels?}` | a host | 200 with the runtime's token; 409 while somebody acts on it |
+//! | `PUT /runtimes/{backend}/{id}` `{labels?}` | a host | 200 with the runtime's token; 409 while somebody acts on it, or just after it came to rest |
 //! | `POST /runtimes/{backend}/{id}/heartbeat` `{busy_for?}` | the runtime, or a host | 200; 404, 409, 410 |
 //! | `POST /heartbeats` `{heartbeats: [{runtime, token?, busy_for?}]}` | a host, or a token each | 200 with an answer each |
 //! | `POST /hooks/openhands/{backend}/{id}/events/{conversation}`, `…/conversations` | the runtime, or a host | as a heartbeat |

@@ -35,10 +35,14 @@ const QUIET: &str = "#idle_from <= :cutoff AND (attribute_not_exists(#frozen_sin
 /// Puts a record where there is none.
 pub(crate) const CREATE: &str = "attribute_not_exists(#pk)";
 
-/// A new life of an id, over nothing, a tombstone or an earlier life. Never the token of an earlier one.
+/// A new life of an id, over nothing, a tombstone or what rests. Never the token of an earlier one.
+///
+/// It tells that the runtime ran when it was sent, which may be long before it arrives: that it came to rest or ended
+/// since, by whichever clock, is newer.
 pub(crate) const REGISTER: Row<'static> = Row {
     operation: "register",
-    condition: "(attribute_not_exists(#pk) OR (#v = :v AND \
+    condition: "(attribute_not_exists(#pk) OR (#v = :v AND #state <> :running AND #state_since <= :expired AND \
+                #idle_from <= :now AND \
                 (attribute_not_exists(#claim_until) OR #claim_until <= :expired)))",
     update: "SET #v = :v, #epoch = if_not_exists(#epoch, :zero) + :one, \
              #token = if_not_exists(#token, :now) + :one, #state = :running, #state_since = :now, \
@@ -47,6 +51,33 @@ pub(crate) const REGISTER: Row<'static> = Row {
              #due_shard = :due_shard, #due_at = :due_at \
              REMOVE #claim_owner, #claim_until, #wanted_at, #absent_since, #attempts, #shed, #condemned_at, \
              #noticed_at, #busy_until, #frozen_since, #expires_at",
+};
+
+/// The same over what runs by its record. Since when it runs stays: only a look tells of another run, and nothing that
+/// is sent to us makes a lifetime longer.
+pub(crate) const REGISTER_RUNNING: Row<'static> = Row {
+    operation: "register",
+    condition: "#v = :v AND #state = :running AND #idle_from <= :now AND \
+                (attribute_not_exists(#claim_until) OR #claim_until <= :expired)",
+    update: "SET #epoch = #epoch + :one, #token = #token + :one, #idle_from = :now, \
+             #running_since = if_not_exists(#running_since, #state_since), \
+             #last_active = :now, #last_source = :heartbeat, #armed = :now, \
+             #due_shard = :due_shard, #due_at = :due_at \
+             REMOVE #claim_owner, #claim_until, #wanted_at, #absent_since, #attempts, #shed, #condemned_at, \
+             #noticed_at, #busy_until, #frozen_since",
+};
+
+/// The same where it was heard of by a clock that is ahead of the sender's: that, and what it told of work, stands.
+pub(crate) const REGISTER_BEHIND: Row<'static> = Row {
+    operation: "register",
+    condition: "#v = :v AND #state = :running AND #idle_from BETWEEN :now AND :ahead AND \
+                (attribute_not_exists(#claim_until) OR #claim_until <= :expired)",
+    update: "SET #epoch = #epoch + :one, #token = #token + :one, \
+             #running_since = if_not_exists(#running_since, #state_since), \
+             #last_active = #idle_from, #last_source = :heartbeat, #armed = #idle_from, \
+             #due_shard = :due_shard, #due_at = :due_at \
+             REMOVE #claim_owner, #claim_until, #wanted_at, #absent_since, #attempts, #shed, #condemned_at, \
+             #noticed_at, #frozen_since",
 };
 
 /// An observation or a probe moves a record forward from what it was read as.
@@ -142,10 +173,10 @@ pub(crate) const RESCHEDULE: Row<'static> = Row {
 /// What a re-schedule adds when it says which due time it saw.
 pub(crate) const SEEN_DUE: &str = "#due_at = :seen_due";
 
-/// The right to act. It stays in the due index, so that a dead holder's claim is found. 3 units.
+/// The right to act on what is not gone. It stays in the due index, so that a dead holder's claim is found. 3 units.
 pub(crate) const CLAIM: Row<'static> = Row {
     operation: "claim",
-    condition: "#state = :from AND #epoch = :epoch",
+    condition: "#state = :from AND #state <> :gone AND #epoch = :epoch",
     update: "SET #state = :to, #claim_owner = :owner, #claim_until = :until, #token = #token + :one, \
              #due_shard = :due_shard, #due_at = :due_at",
 };
@@ -304,7 +335,7 @@ pub(crate) const ABANDON_WANTED: Row<'static> = Row {
 /// First sighting of an absence, of what is as it was read.
 pub(crate) const ABSENT: Row<'static> = Row {
     operation: "absent",
-    condition: "#token = :token AND #state = :state AND #idle_from = :idle_from AND \
+    condition: "#token = :token AND #state = :state AND #state <> :gone AND #idle_from = :idle_from AND \
                 attribute_not_exists(#absent_since) AND \
                 (attribute_not_exists(#claim_until) OR #claim_until <= :expired)",
     update: "SET #absent_since = :now",
@@ -377,7 +408,7 @@ mod tests {
     /// A row repeats the shared clauses in full, since a constant can't be spliced into a constant.
     #[test]
     fn the_rows_repeat_the_shared_clauses_to_the_letter() {
-        for row in [REGISTER, ABSENT, GONE] {
+        for row in [REGISTER, REGISTER_RUNNING, REGISTER_BEHIND, ABSENT, GONE] {
             assert!(row.condition.contains(UNCLAIMED), "{}: {}", row.operation, row.condition);
         }
         let ends = [STAYED, SHED, NOTIFIED, SETTLED, RESUMED, DELETED, HAND_OVER];

@@ -88,6 +88,12 @@ pub enum Registered {
         /// The claim's end and the clocks' skew.
         until: Time,
     },
+    /// Its record knows of something later, by clocks that may differ: that it came to rest, ended or was active. 409:
+    /// if it runs all the same, a registration that is made from then on is taken.
+    Overtaken {
+        /// That time, so far off that clocks can agree.
+        until: Time,
+    },
 }
 
 /// The answer to a heartbeat.

@@ -152,12 +152,12 @@ impl Ledger {
         }
     }
 
-    /// Lets acts go on. `false`: it was not paused.
+    /// Lets acts go on. `false`: it was not paused, or this was sent before it was and arrives after.
     pub async fn unpause(&self, backend: Option<&BackendName>, now: Time) -> Result<bool, LedgerError> {
         let key = backend.map_or_else(|| ALL.to_owned(), key);
-        let condition = format!("{UNIT_FORMAT} AND attribute_exists(#paused_at)");
+        let condition = format!("{UNIT_FORMAT} AND attribute_exists(#paused_at) AND (NOT #paused_at > :ahead)");
         let update = "REMOVE #paused_at, #paused_why, #paused_by";
-        let values = Self::unit_values(now);
+        let values = Self::unit_values(now).time("ahead", now.plus(self.options.skew));
         let written = self.update("unpause", (&key, RECORD), Some(&condition), update, &values).await?;
         Ok(matches!(written, Written::Done(_)))
     }

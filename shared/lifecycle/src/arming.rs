@@ -29,14 +29,13 @@ impl Judge<'_> {
     /// As [`arming`], for many runtimes of one backend.
     pub fn arming(&self, subject: &Subject) -> Arming {
         let judged = self.judge(subject, &mut Silent);
-        let claimed = subject.record.as_ref().and_then(|record| record.claim.as_ref());
+        let claim = subject.record.as_ref().and_then(|record| record.claim.as_ref());
+        // A claim that ended gives the right to look, then to finish or abandon, whatever else keeps the runtime.
+        let freed = claim.map(|claim| claim.until.plus(self.policy.skew));
         let due_at = match judged.decision {
             Decision::Want(..) => Some(self.now),
-            // A claim that ended gives the right to look, then to finish or abandon.
-            Decision::Keep(Reason::Claimed { .. } | Reason::Middle { .. }, _) => {
-                Some(claimed.map_or(self.now, |claim| claim.until.plus(self.policy.skew)))
-            }
-            Decision::Keep(_, next) => next,
+            Decision::Keep(Reason::Claimed { .. } | Reason::Middle { .. }, _) => Some(freed.unwrap_or(self.now)),
+            Decision::Keep(_, next) => earlier(next, freed),
         };
         match &judged.facts {
             Some(facts) => Arming { idle_ms: self.idle_ms(facts), cap_at: self.cap_at(facts), due_at },

@@ -75,6 +75,11 @@ impl<'a> Context<'a> {
         claim.until.plus(self.policy().skew)
     }
 
+    /// How far apart two sightings of an absence are at least, by whichever clocks: else they could be of one moment.
+    pub(crate) fn apart(&self) -> Duration {
+        self.limits().absent_apart.saturating_add(self.policy().skew)
+    }
+
     /// How long a runtime that failed so often waits.
     pub(crate) fn backoff(&self, attempts: u32) -> Duration {
         let limits = self.limits();

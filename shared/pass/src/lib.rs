@@ -111,7 +111,7 @@ pub struct Limits {
     pub max_pages: usize,
     /// How often everything is listed.
     pub sweep_every: Duration,
-    /// How far apart two sightings of an absence must be.
+    /// How far apart two sightings of an absence must be, beside the difference of two clocks.
     pub absent_apart: Duration,
     /// The wait after a failed attempt; it doubles with each.
     pub backoff: Duration,

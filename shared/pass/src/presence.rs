@@ -24,7 +24,7 @@ pub(crate) async fn missing(cx: Context<'_>, id: &RuntimeId, record: &Record) ->
         // Its holder may be deleting it just now, and says so itself.
         return Ok(Missing::Noted);
     }
-    let apart = cx.limits().absent_apart;
+    let apart = cx.apart();
     let since = match record.absent_since {
         Some(since) if now.since(since) >= apart => {
             return Ok(match cx.ledger().gone(id, record.token, since, now).await? {

@@ -123,7 +123,7 @@ pub(crate) async fn abandon(cx: Context<'_>, ready: &Ready, held: &Held, failure
 /// The backend has no such runtime: absence, once.
 async fn vanished(cx: Context<'_>, ready: &Ready, held: &Held) -> Result<Fated, LedgerError> {
     let fated = Fated::new(Fate::Gone, "the backend has it no more; a second look later makes that certain");
-    let due_at = cx.now().plus(cx.limits().absent_apart);
+    let due_at = cx.now().plus(cx.apart());
     let fated = back(cx, ready, held, fated, Failure::No { due_at }).await?;
     if let Some(record) = cx.ledger().get(&ready.item.runtime).await? {
         presence::missing(cx, &ready.item.runtime, &record).await?;

@@ -68,8 +68,8 @@ async fn woken(cx: Context<'_>, id: &RuntimeId) -> Result<Woken, LedgerError> {
     }
     // What was stopped behind our back, or was never recorded, is recorded first: the claim is on the record.
     let seen = told(cx, seen);
-    let record = examine::observe(cx, &Scene::bare(), &seen, record).await?;
-    if seen.state == State::Running && record.state == State::Running {
+    examine::observe(cx, &Scene::bare(), &seen, record).await?;
+    if seen.state == State::Running && recorded_as_running(cx, id).await? {
         return Ok(Woken::AlreadyRunning);
     }
     let now = cx.now();
@@ -81,6 +81,13 @@ async fn woken(cx: Context<'_>, id: &RuntimeId) -> Result<Woken, LedgerError> {
         Claimed::Lost(Lost::Gone | Lost::NoRecord) => Ok(Woken::NotFound),
         Claimed::Lost(lost) => Ok(Woken::Failed(format!("its record says otherwise: {lost:?}"))),
     }
+}
+
+/// Whether the record says, after the look, that it runs. A look that changes nothing writes nothing, so that only this
+/// read meets who has claimed it since the first one.
+async fn recorded_as_running(cx: Context<'_>, id: &RuntimeId) -> Result<bool, LedgerError> {
+    let record = cx.ledger().get(id).await?;
+    Ok(record.is_some_and(|record| record.state == State::Running))
 }
 
 /// The record. What a dead holder left half done is first finished or given back, as a pass would do it: whoever

@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use lifecycle::{
-    Arming, Capabilities, Claim, NativeDeadline, NativeEffect, NativeObserved, State, arming,
+    Arming, Capabilities, Claim, Incarnation, NativeDeadline, NativeEffect, NativeObserved, State, arming,
     policy::{FileRules, Overrides, Rules, Window},
+    record::Hold,
 };
 
 use super::worlds::{
@@ -59,9 +60,30 @@ fn what_is_due_is_looked_at_now_and_what_waits_when_it_stops_waiting() {
         record.claim = Some(Claim { owner: "pass".into(), until });
         record.state = State::Suspending;
     });
-    assert_eq!(due_at(claimed), Some(until.plus(Duration::from_secs(10))));
+    let freed = Some(until.plus(Duration::from_secs(10)));
+    assert_eq!(due_at(claimed), freed);
     let unclaimed = running("a").heartbeat(hours(5)).record(|record| record.state = State::Suspending);
     assert_eq!(due_at(unclaimed), Some(NOW));
+}
+
+/// Else what its holder left when it died would be found a day later.
+#[test]
+fn whatever_keeps_a_claimed_runtime_it_is_due_when_its_claim_has_ended() {
+    let until = NOW.minus(Duration::from_secs(5));
+    let claimed = |change: fn(&mut lifecycle::Record)| {
+        running("a").heartbeat(hours(5)).record(move |record| {
+            record.claim = Some(Claim { owner: "pass".into(), until });
+            change(record);
+        })
+    };
+    let freed = Some(until.plus(Duration::from_secs(10)));
+    for (what, runtime) in [
+        ("another run", claimed(|record| record.incarnation = Some(Incarnation::new("another")))),
+        ("held for ever", claimed(|record| record.hold_until = Some(Hold::Forever))),
+        ("asked for", claimed(|record| record.wanted_at = Some(NOW))),
+    ] {
+        assert_eq!(armed(container(), usual(), runtime).due_at, freed, "{what}");
+    }
 }
 
 #[test]
