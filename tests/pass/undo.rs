@@ -1,12 +1,40 @@
 //! Taking back what a pass did, where somebody else stands in the way.
 
 use backend::{
-    fake::RuntimeSpec,
+    fake::{Removal, RuntimeSpec, Shape},
     faulty::{self, Fault, Script, Verb},
 };
+use lifecycle::{Signal, Tier, policy::Percent};
 use pass::{Undone, Woken};
 
-use super::stage::{MINUTE, Stage};
+use super::stage::{HOUR, MINUTE, Stage};
+
+/// A person took it back, nothing sends heartbeats: when it is idle again, no heartbeats fell silent.
+#[tokio::test]
+async fn what_was_taken_back_has_a_whole_idle_period_and_is_then_no_outage() {
+    let shape = Shape { removal: Removal::ToTrash, ..Shape::default() };
+    let stage = Stage::shaped(shape).await.rules(|rules| {
+        rules.files.caches = Some(HOUR);
+        rules.idle_after = Some(3 * HOUR);
+    });
+    let stage = stage.policy(|policy| policy.breakers.silent = Percent::new(20));
+    let since = stage.now();
+    stage.add(RuntimeSpec::running("a").active(since).since(since).shedable(Tier::Caches, "c", "x"));
+    stage.advance(2 * HOUR);
+    stage.tick().await;
+    assert_eq!(stage.effects(), ["a shed of its caches"]);
+    let (acts, _) = stage.pass().undoable().await.unwrap();
+    assert_eq!(stage.pass().undo(&acts[0]).await, Undone::Back);
+    let record = stage.record("a").await;
+    assert_eq!((record.idle_from, record.last_source), (stage.now(), Some(Signal::Provider)));
+    stage.advance(2 * HOUR);
+    stage.tick().await;
+    assert!(!stage.effects().contains(&"a suspended".to_owned()), "{:?}", stage.effects());
+    stage.advance(HOUR + MINUTE);
+    let outcome = stage.ticked().await;
+    assert_eq!(outcome.report.backends[0].note.breaker, None);
+    assert!(stage.effects().contains(&"a suspended".to_owned()), "{:?}", stage.effects());
+}
 
 /// Whoever is refused is told by whom, and when to try again.
 #[tokio::test]

@@ -7,7 +7,7 @@ use std::{
 
 use backend::{Outcome, Trashed};
 use ledger::{AuditLine, LedgerError, UNDO};
-use lifecycle::{Action, Record, RuntimeId, State, Time, Token};
+use lifecycle::{Action, Activity, Observation, Record, RuntimeId, State, Subject, Time, Token};
 
 use crate::{
     Pass, PassError, Woken,
@@ -213,14 +213,27 @@ async fn out_of_trash(cx: Context<'_>, runtime: &RuntimeId, entries: &[Trashed])
 async fn wanted(cx: Context<'_>, runtime: &RuntimeId) -> Result<(), String> {
     let scene = Scene::read(cx).await.map_err(|error| error.to_string())?;
     let record = cx.ledger().get(runtime).await.map_err(|error| error.to_string())?;
-    match examine::look(cx, &scene, runtime, record, Writes::Record).await {
-        Look::Subject(_) => {}
+    let subject = match examine::look(cx, &scene, runtime, record, Writes::Record).await {
+        Look::Subject(subject) => *subject,
         Look::NotThere => return Err("the backend does not show it".to_owned()),
         Look::Failed(error) => return Err(error.to_string()),
         Look::Ledger(error) => return Err(error.to_string()),
+    };
+    want(cx, &scene, subject).await.map_err(|error| error.to_string())
+}
+
+/// Moves the clock as what a look saw does, since nothing sends heartbeats here: had one come, its silence would look like
+/// an outage of all of them. Only where that is not taken, because somebody is at work, a heartbeat tells them.
+async fn want(cx: Context<'_>, scene: &Scene, subject: Subject) -> Result<(), LedgerError> {
+    let now = cx.now();
+    if let Some(seen) = subject.seen {
+        let seen = Observation { activity: Activity::At(now), ..*seen };
+        let record = examine::observe(cx, scene, &seen, subject.record.map(|record| *record)).await?;
+        if record.state == State::Running && record.idle_from >= now && !record.claimed(now) {
+            return Ok(());
+        }
     }
-    let beat = cx.ledger().heartbeat(runtime, None, None, cx.now()).await;
-    beat.map(drop).map_err(|error| error.to_string())
+    cx.ledger().heartbeat(&subject.id, None, None, now).await.map(drop)
 }
 
 async fn resumed(cx: Context<'_>, runtime: &RuntimeId, woken: Woken) -> Undone {
