@@ -110,6 +110,7 @@ impl Notes {
         match (reason, self.hold(id), self.claims.get(id)) {
             (Reason::Held { .. } | Reason::HoldUnreadable, Some(note), _) => note.sentence(now),
             (Reason::Claimed { .. }, _, Some(claim)) => at_work(claim),
+            (Reason::BackingOff { .. }, ..) => format!("{reason}; `furlough history` tells which"),
             _ => safe(&reason.to_string()).into_owned(),
         }
     }

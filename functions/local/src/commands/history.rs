@@ -57,6 +57,11 @@ fn text(named: &Named, lines: &[AuditLine], terminal: Terminal) -> String {
         ]);
     }
     let mut text = format!("{head}\n{}", grid.text(0));
+    // Of what was done the rest is how to take it back, which `undo` knows.
+    let undone = lines.iter().filter(|line| !line.outcome.starts_with("done"));
+    for (line, (outcome, why)) in undone.filter_map(|line| Some((line, line.outcome.split_once(": ")?))) {
+        text = format!("{text}\n{} at {}: {}", safe(outcome), clock(line.at), safe(why));
+    }
     for line in lines.iter().filter(|line| line.saved.is_some()) {
         let saved = line.saved.as_deref().unwrap_or_default();
         text = format!("{text}\nsaved at {}: {}", clock(line.at), safe(saved));

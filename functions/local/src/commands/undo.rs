@@ -105,6 +105,10 @@ fn ending(came: &Undone) -> Exit {
 fn text(acts: &Acts, terminal: Terminal) -> String {
     let names = Names::new(acts.iter().map(|(act, _)| &act.runtime));
     let mut grid = Grid::new(terminal, &["RESULT", "RUNTIME", "ACT", "MORE"]);
+    if acts.iter().all(|(_, came)| matches!(came, Undone::Back | Undone::AlreadyBack)) {
+        // Only paths are there, which are not to be broken within a word; sentences are wrapped.
+        grid = grid.clipped(3);
+    }
     for (act, came) in acts {
         let (result, more) = told(act, came);
         let name = in_style(Style::Bold, named(&names.of(&act.runtime), &act.about));
