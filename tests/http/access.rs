@@ -94,7 +94,10 @@ async fn what_is_not_there_is_told_before_anybody_is_asked_who_he_is() {
     let ask = async |method: Method, path: &str| served.ask(method, path, None, Vec::new()).await;
     assert_eq!(ask(Method::GET, "/health").await.code(), (200, "alive"));
     assert_eq!(ask(Method::GET, "/nothing").await.code(), (404, "unknown_path"));
-    assert_eq!(ask(Method::DELETE, "/runtimes/box/a").await.code(), (405, "method"));
+    for (path, takes) in [("/runtimes/box/a", "PUT"), ("/runtimes/box/a/heartbeat", "POST"), ("/health", "GET")] {
+        let told = ask(Method::DELETE, path).await;
+        assert_eq!((told.code(), told.allow.as_deref()), ((405, "method"), Some(takes)), "{path}");
+    }
     assert_eq!(ask(Method::PUT, "/runtimes/b%20x/a").await.code(), (400, "malformed"));
     assert_eq!(served.post("/heartbeats", HOST, &json!({ "heartbeats": [] })).await.status, 400);
     assert_eq!(served.world.wire.calls().len(), 0);

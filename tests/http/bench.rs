@@ -44,11 +44,12 @@ pub(crate) struct Served {
     client: Client,
 }
 
-/// An answer: its status, its seconds of Retry-After, and its body.
+/// An answer: its status, its seconds of Retry-After, the method of Allow, and its body.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Told {
     pub(crate) status: u16,
     pub(crate) retry_after: Option<u64>,
+    pub(crate) allow: Option<String>,
     pub(crate) body: Value,
 }
 
@@ -124,9 +125,10 @@ impl Served {
             request = request.bearer_auth(token);
         }
         let response = request.send().await.unwrap();
-        let retry_after = response.headers().get("retry-after").map(|value| value.to_str().unwrap().parse().unwrap());
-        let status = response.status().as_u16();
-        Told { status, retry_after, body: response.json().await.unwrap() }
+        let header = |name: &str| response.headers().get(name).map(|value| value.to_str().unwrap().to_owned());
+        let retry_after = header("retry-after").map(|seconds| seconds.parse().unwrap());
+        let (status, allow) = (response.status().as_u16(), header("allow"));
+        Told { status, retry_after, allow, body: response.json().await.unwrap() }
     }
 
     pub(crate) async fn post(&self, path: &str, token: &str, body: &Value) -> Told {

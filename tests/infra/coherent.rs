@@ -313,25 +313,52 @@ fn metrics(stack: &Stack) -> Vec<String> {
     faults
 }
 
+/// What the function is asked, as an HTTP API has decoded it: the slash of an id is one like any other.
+const ASKED: [(&str, &str, &str); 6] = [
+    ("register", "PUT", "/runtimes/docker/a/b"),
+    ("heartbeat", "POST", "/runtimes/docker/a/b/heartbeat"),
+    ("batch", "POST", "/heartbeats"),
+    ("events", "POST", "/hooks/openhands/docker/a/b/events/c"),
+    ("conversation", "POST", "/hooks/openhands/docker/a/b/conversations"),
+    ("health", "GET", "/health"),
+];
+
 /// The routes of the API against those that the function reads.
 fn routes(stack: &Stack) -> Vec<String> {
     let mut faults = Vec::new();
-    let mut found = BTreeSet::new();
-    for (name, resource) in stack.of("AWS::ApiGatewayV2::Route") {
-        let key = resource["Properties"]["RouteKey"].as_str().unwrap_or_default();
-        let (method, path) = key.split_once(' ').unwrap_or_default();
-        let example = path.replace("{backend}", "docker").replace("{id}", "a").replace("{conversation}", "c");
-        match route::read(method, &example) {
-            Ok(route) => drop(found.insert(told(&route))),
-            Err(why) => faults.push(format!("{name}: the function has no `{key}`: {why:?}")),
+    let deployed = stack.of("AWS::ApiGatewayV2::Route");
+    let key = |route: &Value| route["Properties"]["RouteKey"].as_str().unwrap_or_default().to_owned();
+    for (name, resource) in &deployed {
+        let key = key(resource);
+        if !ASKED.iter().any(|(_, method, path)| leads(&key, method, path)) {
+            faults.push(format!("{name}: the function has no `{key}`"));
         }
         if resource["Properties"]["Target"] != "integrations/<Integration>" {
             faults.push(format!("{name}: it leads to no function"));
         }
     }
-    let all = BTreeSet::from(["register", "heartbeat", "batch", "events", "conversation", "health"]);
-    faults.extend(all.difference(&found).map(|route| format!("no route leads to `{route}`")));
+    for (asked, method, path) in ASKED {
+        assert_eq!(route::read(method, path).as_ref().map(told), Ok(asked));
+        if !deployed.values().any(|route| leads(&key(route), method, path)) {
+            faults.push(format!("no route leads to `{asked}`"));
+        }
+    }
     faults
+}
+
+/// Whether a route of an HTTP API takes a path: `{name}` is one segment, `{name+}` all that are left.
+pub(super) fn leads(key: &str, method: &str, path: &str) -> bool {
+    let Some((only, pattern)) = key.split_once(' ') else { return false };
+    let (mut wanted, mut found) = (pattern.split('/'), path.split('/'));
+    only == method
+        && loop {
+            match (wanted.next(), found.next()) {
+                (None, None) => break true,
+                (Some(rest), Some(_)) if rest.ends_with("+}") => break wanted.next().is_none(),
+                (Some(want), Some(have)) if want.starts_with('{') || want == have => {}
+                _ => break false,
+            }
+        }
 }
 
 /// Fails to compile when the function has a further route, so that the template is thought of.
@@ -414,6 +441,7 @@ const PLANTED: &[(&str, &str, &str)] = &[
     ("'{\"backend\":\"${Backend}\"}'", "'{\"backends\":\"${Backend}\"}'", "the event is none of ours"),
     ("'{\"mode\":\"report\",\"backend\":\"${Backend}\"}'", "'{\"backend\":\"${Backend}\"}'", "Mode is report"),
     ("RouteKey: POST /heartbeats", "RouteKey: PUT /heartbeats", "the function has no"),
+    ("PUT /runtimes/{runtime+}", "PUT /runtimes/{backend}/{id}", "no route leads to `register`"),
     ("RouteKey: GET /health", "RouteKey: POST /heartbeats", "no route leads to `health`"),
     ("aws:SecureTransport: \"false\"", "aws:SecureTransport: \"true\"", "without TLS"),
     ("RestrictPublicBuckets: true", "RestrictPublicBuckets: false", "made public"),

@@ -4,7 +4,10 @@ use std::time::Duration;
 
 use axum::{
     Json,
-    http::{HeaderValue, StatusCode, header::RETRY_AFTER},
+    http::{
+        HeaderValue, StatusCode,
+        header::{ALLOW, RETRY_AFTER},
+    },
     response::{IntoResponse, Response},
 };
 use ledger::{Heartbeat, LedgerError, Registered};
@@ -41,6 +44,9 @@ pub struct Answer {
     /// Seconds after which to try again.
     #[serde(rename = "retry_after_s", skip_serializing_if = "Option::is_none", serialize_with = "seconds")]
     pub retry_after: Option<Duration>,
+    /// The method that the path takes, where another was used.
+    #[serde(skip)]
+    pub allow: Option<&'static str>,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
@@ -61,13 +67,19 @@ fn whole_seconds(duration: Duration) -> u64 {
 impl Answer {
     /// One without more to say.
     pub fn new(status: StatusCode, code: &'static str) -> Self {
-        let (message, next, epoch, token, state, retry_after) = (None, None, None, None, None, None);
-        Self { status, code, message, next, epoch, token, state, retry_after }
+        let (message, next, epoch, token, state, retry_after, allow) = (None, None, None, None, None, None, None);
+        Self { status, code, message, next, epoch, token, state, retry_after, allow }
     }
 
     /// A refusal, for people too.
     pub fn refused(status: StatusCode, code: &'static str, message: impl Into<String>) -> Self {
         Self { message: Some(message.into()), ..Self::new(status, code) }
+    }
+
+    /// To another method than the one that the path takes.
+    pub fn only(method: &'static str) -> Self {
+        let message = format!("this path takes {method}");
+        Self { allow: Some(method), ..Self::refused(StatusCode::METHOD_NOT_ALLOWED, "method", message) }
     }
 
     /// Neither the request nor its bearer is to blame: try again.
@@ -147,10 +159,13 @@ impl Answer {
 
 impl IntoResponse for Answer {
     fn into_response(self) -> Response {
-        let (status, retry_after) = (self.status, self.retry_after);
+        let (status, retry_after, allow) = (self.status, self.retry_after, self.allow);
         let mut response = (status, Json(self)).into_response();
         if let Some(after) = retry_after {
             response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(whole_seconds(after)));
+        }
+        if let Some(method) = allow {
+            response.headers_mut().insert(ALLOW, HeaderValue::from_static(method));
         }
         response
     }

@@ -211,9 +211,7 @@ impl App {
 fn elsewhere(misrouted: Misrouted) -> Answer {
     match misrouted {
         Misrouted::NotFound => Answer::refused(StatusCode::NOT_FOUND, "unknown_path", "there is nothing here"),
-        Misrouted::Method(method) => {
-            Answer::refused(StatusCode::METHOD_NOT_ALLOWED, "method", format!("this path takes {method}"))
-        }
+        Misrouted::Method(method) => Answer::only(method),
         Misrouted::Name(why) => Answer::refused(StatusCode::BAD_REQUEST, "malformed", why),
     }
 }

@@ -1,6 +1,7 @@
 //! Paths: what is asked of which runtime.
 
 use lifecycle::{BackendName, RuntimeId};
+use percent_encoding::percent_decode_str;
 
 /// The longest path, in bytes: a name, an id of 384, a conversation, and the words between.
 const MAX_PATH_BYTES: usize = 1_024;
@@ -43,7 +44,8 @@ pub fn read(method: &str, path: &str) -> Result<Route, Misrouted> {
     }
     let path = path.strip_prefix('/').ok_or(Misrouted::NotFound)?;
     if let Some(rest) = path.strip_prefix("runtimes/") {
-        return match rest.strip_suffix("/heartbeat") {
+        // A runtime may be called `heartbeat` too.
+        return match rest.strip_suffix("/heartbeat").filter(|runtime| runtime.contains('/')) {
             Some(runtime) => only("POST", method).and_then(|()| named(runtime)).map(Route::Heartbeat),
             None => only("PUT", method).and_then(|()| named(rest)).map(Route::Register),
         };
@@ -71,11 +73,12 @@ fn named(text: &str) -> Result<RuntimeId, Misrouted> {
     runtime(text).map_err(|error| Misrouted::Name(error.to_string()))
 }
 
-/// A runtime's name as a request has it: `BACKEND/ID`, the id percent-encoded as we write it, or decoded.
+/// A runtime's name as a request has it: `BACKEND/ID`, the id percent-encoded as we write it, in another way (`%2f`), or
+/// decoded, slashes and all.
 pub(crate) fn runtime(text: &str) -> Result<RuntimeId, lifecycle::IdError> {
     text.parse().or_else(|error| {
         let Some((backend, id)) = text.split_once('/') else { return Err(error) };
-        RuntimeId::new(&BackendName::new(backend)?, id.as_bytes())
+        RuntimeId::new(&BackendName::new(backend)?, &percent_decode_str(id).collect::<Vec<_>>())
     })
 }
 
@@ -99,6 +102,7 @@ mod tests {
         assert_eq!(read("POST", events), Ok(Route::Events(id("docker", "abc"))));
         let conversations = "/hooks/openhands/docker/abc/conversations";
         assert_eq!(read("POST", conversations), Ok(Route::Conversation(id("docker", "abc"))));
+        assert_eq!(read("PUT", "/runtimes/docker/heartbeat"), Ok(Route::Register(id("docker", "heartbeat"))));
         assert_eq!(read("GET", "/runtimes/docker/abc"), Err(Misrouted::Method("PUT")));
         assert_eq!(read("GET", "/runtimes/docker/abc/heartbeat"), Err(Misrouted::Method("POST")));
         assert_eq!(read("PUT", "/runtimes/docker/abc/heartbeat"), Err(Misrouted::Method("POST")));
@@ -115,7 +119,10 @@ mod tests {
     fn an_id_is_the_same_encoded_or_decoded_by_a_gateway() {
         let worktree = id("worktrees", "3c9e/shop");
         assert_eq!(read("POST", "/runtimes/worktrees/3c9e%2Fshop/heartbeat"), Ok(Route::Heartbeat(worktree.clone())));
+        assert_eq!(read("POST", "/runtimes/worktrees/3c9e%2fshop/heartbeat"), Ok(Route::Heartbeat(worktree.clone())));
+        assert_eq!(read("POST", "/runtimes/worktrees/3c9%65/shop/heartbeat"), Ok(Route::Heartbeat(worktree.clone())));
         assert_eq!(read("POST", "/runtimes/worktrees/3c9e/shop/heartbeat"), Ok(Route::Heartbeat(worktree)));
+        assert_eq!(read("PUT", "/runtimes/worktrees/50%"), Ok(Route::Register(id("worktrees", "50%"))));
     }
 
     #[test]
