@@ -70,7 +70,7 @@ fn unit(outcome: &Outcome, report: &BackendReport) -> UnitSummary {
     let left = outcome.report.mode == Mode::Enforce && acts.contains_key(&Fate::Left);
     let ended = if outcome.upkeep.busy.iter().any(|busy| busy.backend == *name) {
         Ended::Busy
-    } else if failed(report) {
+    } else if outcome.upkeep.unasked.contains(name) {
         Ended::Failed
     } else if more_due || left {
         Ended::Unfinished
@@ -78,11 +78,4 @@ fn unit(outcome: &Outcome, report: &BackendReport) -> UnitSummary {
         Ended::Completed
     };
     UnitSummary { backend: name.clone(), ended, acts, errors: report.errors.len(), more_due }
-}
-
-/// Whether it is the backend or the ledger that could not be asked. What concerns one runtime names it first, and
-/// stays in the report.
-fn failed(report: &BackendReport) -> bool {
-    let of_a_runtime = format!("{}/", report.note.backend);
-    report.errors.iter().any(|error| !error.starts_with(&of_a_runtime))
 }

@@ -41,6 +41,8 @@ pub struct Upkeep {
     pub swept: Vec<BackendName>,
     /// Backends with more due than one pass takes: the next goes on.
     pub more_due: Vec<BackendName>,
+    /// Backends that could not be listed, or for which the ledger could not be asked. The report has the errors.
+    pub unasked: Vec<BackendName>,
 }
 
 /// A claim that outlived its holder.
@@ -179,6 +181,7 @@ impl Upkeep {
         self.busy.extend(other.busy);
         self.swept.extend(other.swept);
         self.more_due.extend(other.more_due);
+        self.unasked.extend(other.unasked);
     }
 }
 

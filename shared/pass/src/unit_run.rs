@@ -26,9 +26,11 @@ pub(crate) async fn run(cx: Context<'_>, empty: Plan) -> Part {
     let (upkeep, errors) = (Upkeep::default(), Vec::new());
     let mut part = Part { plan: empty, fates: Vec::new(), upkeep, errors, healed: 0, not_due: 0 };
     // Boxed: the units of a pass are polled side by side.
-    if let Err(error) = Box::pin(leased(cx, &mut part)).await {
-        part.errors.push(error.to_string().into());
+    let failed = Box::pin(leased(cx, &mut part)).await.err();
+    if failed.is_some() || part.plan.backends.iter().any(|note| note.listing.error.is_some()) {
+        part.upkeep.unasked.push(cx.name().clone());
     }
+    part.errors.extend(failed.map(|error| error.to_string().into()));
     if part.plan.backends.is_empty() && part.upkeep.busy.is_empty() {
         let listing = Listing { complete: false, at: cx.now(), error: None };
         part.plan.backends.push(crate::outcome::note(cx.name(), listing));
