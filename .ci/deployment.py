@@ -4,11 +4,13 @@
 
 BINARIES: the folder of `heartbeat` and `reconcile`. PYTHON has aws-sam-cli, for its transform, boto3 and AWS's own
 runtime emulator. Shown: every resource of the transformed template is created; a runtime is registered and sends a
-heartbeat through the HTTP API; a tick of the schedule stops a real container and leaves a report; each binary answers
-under the runtime emulator. Not shown: IAM, alarms, throttling and quotas, which ministack does not enforce.
+heartbeat through the HTTP API; a tick of the schedule stops a real container, tells a receiver under a signature whose
+secret is in Secrets Manager, and leaves a report; each binary answers under the runtime emulator. Not shown: IAM, alarms, throttling and quotas, which ministack does not enforce.
 """
 
 import hashlib
+import hmac
+import http.server
 import io
 import json
 import os
@@ -17,6 +19,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import urllib.error
 import urllib.request
@@ -30,6 +33,8 @@ ENDPOINT = os.environ["FURLOUGH_TEST_DYNAMODB"]
 HOST = "the token of a host of every backend"
 AWS = {"AWS_REGION": "eu-central-1", "AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test"}
 FUNCTIONS = {"Heartbeat": "heartbeat", "Reconcile": "reconcile"}
+SIGNS = "what notices are signed with"
+MOST_MB = 5.0
 
 
 def client(service):
@@ -71,18 +76,19 @@ def zipped(binary):
     return packed.getvalue()
 
 
-def deployed(binaries):
+def deployed(binaries, secret):
     """Creates the stack. Its outputs."""
     s3 = client("s3")
     s3.create_bucket(Bucket="code", CreateBucketConfiguration={"LocationConstraint": AWS["AWS_REGION"]})
     for name, binary in FUNCTIONS.items():
         package = zipped(binaries / binary)
-        print(f"{binary}.zip: {len(package) / 1e6:.1f} MB")
+        print(f"{binary}.zip: {len(package) / 1e6:.2f} MB")
+        assert len(package) <= MOST_MB * 1e6, f"more than {MOST_MB} MB"
         s3.put_object(Bucket="code", Key=f"{binary}.zip", Body=package)
     zips = [f"{name}=s3://code/{binary}.zip" for name, binary in FUNCTIONS.items()]
     transform = [sys.executable, ROOT / ".ci/transform.py", ROOT / "infra/template.yaml", *zips]
     template = subprocess.run(transform, check=True, capture_output=True, text=True).stdout
-    stacks, chosen = client("cloudformation"), {"Every": "1", "Mode": "configured"}
+    stacks, chosen = client("cloudformation"), {"Every": "1", "Mode": "configured", "ConfiguredSecrets": secret}
     parameters = [{"ParameterKey": name, "ParameterValue": value} for name, value in chosen.items()]
     stacks.create_stack(StackName="furlough", TemplateBody=template, Parameters=parameters, Capabilities=["CAPABILITY_IAM"])
 
@@ -115,10 +121,32 @@ def status(id):
     return subprocess.run(docker, check=True, capture_output=True, text=True).stdout.strip()
 
 
-def configuration():
+class Receiver(http.server.HTTPServer):
+    """Takes notices on this machine."""
+
+    def __init__(self):
+        super().__init__(("127.0.0.1", 0), Notice)
+        self.notices = []
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+
+
+class Notice(http.server.BaseHTTPRequestHandler):
+    def do_POST(self):
+        self.server.notices.append((self.headers, self.rfile.read(int(self.headers["Content-Length"]))))
+        self.send_response(204)
+        self.end_headers()
+
+    def log_message(self, *_):
+        pass
+
+
+def configuration(receiver, secret):
     """Stops what has run for a second, in real earnest."""
     return f"""
 mode = "enforce"
+[notify]
+url = "http://127.0.0.1:{receiver.server_port}/"
+secret.arn = "{secret}"
 [[backend]]
 name = "docker"
 kind = "docker"
@@ -160,12 +188,21 @@ def heartbeats(outputs, id):
     assert record["ep"]["N"] == "1", record  # its epoch: the first registration
     code, _ = ask(f"{path}/heartbeat", "POST", {}, token[:-1] + ("0" if token[-1] != "0" else "1"), api)
     assert code == 401, code
-    print(f"through the API: registered, {told['code']}; a wrong token: 401")
+    code, told = ask(f"{ENDPOINT}/runtimes/docker/shop%2Fa%20b", "PUT", {}, HOST, api)
+    assert code == 200, (code, told)
+    key["pk"]["S"] = "runtime/docker/shop%2Fa%20b"
+    assert "Item" in client("dynamodb").get_item(TableName=outputs["Records"], Key=key)
+    print("through the API: registered, recorded; a wrong token: 401; an id with a slash and a space is one id")
 
 
-def ticked(outputs, id):
+def ticked(outputs, id, receiver):
     """What the schedule's own tick has done."""
     until("a tick that stops the container", lambda: status(id) == "exited", 180)
+    headers, body = until("a notice of it", lambda: receiver.notices and receiver.notices[0], 30)
+    signed = headers["X-Furlough-Timestamp"].encode() + b"." + body
+    code = hmac.new(SIGNS.encode(), signed, hashlib.sha256).hexdigest()
+    assert headers["X-Furlough-Signature"] == f"sha256={code}", headers
+    print("told of it, signed with the secret of Secrets Manager")
     s3 = client("s3")
     reports = lambda: s3.list_objects_v2(Bucket=outputs["Bucket"], Prefix="reports/").get("Contents")
     for listed in until("a report", reports, 30):
@@ -232,12 +269,14 @@ def logs():
 
 def main(binaries):
     binaries = pathlib.Path(binaries).resolve()
-    outputs = deployed(binaries)
+    secret = client("secretsmanager").create_secret(Name="notify", SecretString=SIGNS)["ARN"]
+    outputs, receiver = deployed(binaries, secret), Receiver()
     id = container()
-    client("s3").put_object(Bucket=outputs["Bucket"], Key="furlough.toml", Body=configuration().encode())
+    config = configuration(receiver, secret)
+    client("s3").put_object(Bucket=outputs["Bucket"], Key="furlough.toml", Body=config.encode())
     try:
         heartbeats(outputs, id)
-        ticked(outputs, id)
+        ticked(outputs, id, receiver)
         under_the_emulator(binaries, outputs)
     except BaseException:
         logs()

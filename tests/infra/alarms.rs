@@ -16,7 +16,7 @@ use ledger::{Ledger, Options};
 use lifecycle::Time;
 use reconcile::{Folder, Parts, tick};
 use serde_json::{Value, json};
-use settings::Kept;
+use settings::{Kept, Secrets};
 use telemetry::metrics::{Meter, Metric, Urgency};
 use tempfile::TempDir;
 
@@ -86,6 +86,7 @@ impl Ticks {
         let parts = Parts {
             ledger: Ledger::new(self.store.client(), Options::default()),
             settings: Kept::fixed(settings::parse(&config, "test").unwrap()),
+            secrets: Secrets::new(|address| panic!("{address} is not asked for")),
             reports: Arc::new(Folder(self.reports.path().to_owned())),
             clock: clock.clone(),
             out: write,
@@ -204,6 +205,7 @@ async fn a_configuration_that_can_t_be_used_is_heard() {
         settings: Kept::new(Arc::new(missing), Duration::from_secs(30), |text| {
             settings::parse(text, "test").map_err(|faults| faults.to_string())
         }),
+        secrets: Secrets::new(|address| panic!("{address} is not asked for")),
         reports: Arc::new(Folder(ticks.reports.path().to_owned())),
         clock: Clock::new(|| Time::from_millis(START)),
         out: write,

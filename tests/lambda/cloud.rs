@@ -100,6 +100,17 @@ impl Cloud {
     }
 }
 
+/// A receiver of notices: where it is, and the headers and the body of each that came.
+pub(crate) async fn receiver() -> (String, mpsc::UnboundedReceiver<(HeaderMap, String)>) {
+    let (told, notices) = mpsc::unbounded_channel();
+    let take = async move |headers: HeaderMap, body: String| {
+        // The test may have ended.
+        let _ = told.send((headers, body));
+    };
+    let url = listen(Router::new().route("/hook", axum::routing::post(take))).await;
+    (format!("{url}/hook"), notices)
+}
+
 async fn listen(routes: Router) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());

@@ -2,11 +2,20 @@
 
 use std::{collections::BTreeSet, time::Duration};
 
+use pass::notify::{SIGNATURE_HEADER, TIMESTAMP_HEADER, sign};
 use serde_json::{Value, json};
 use settings::system;
 
-use super::cloud::{Answered, BUCKET, Cloud, Function};
-use crate::docker::stub::{Engine, sandbox};
+use super::cloud::{Answered, BUCKET, Cloud, Function, receiver};
+use crate::{
+    docker::stub::{Engine, sandbox},
+    simulators::{
+        Server,
+        daytona::{Daytona, KEY},
+    },
+};
+
+const ARN: &str = "arn:aws:secretsmanager:eu-central-1:123456789012:secret:furlough/notify-AbCdEf";
 
 /// Suspends what has run for more than a minute.
 fn config(engine: &Engine, mode: &str) -> String {
@@ -84,6 +93,56 @@ async fn a_tick_suspends_what_is_over_its_limit_and_reports_it() {
     let asked = cloud.asked();
     let without: Vec<_> = asked.iter().filter(|call| !rights.contains(call.as_str())).collect();
     assert_eq!(without, Vec::<&String>::new(), "it asks for nothing that it has no right to");
+}
+
+#[tokio::test]
+async fn what_is_told_is_signed_with_a_secret_that_is_asked_for_once() {
+    let cloud = Cloud::new().await;
+    let engine = Engine::with([old()]);
+    let (url, mut notices) = receiver().await;
+    let notify = format!("[notify]\nurl = \"{url}\"\nsecret.arn = \"{ARN}\"\n");
+    cloud.put("furlough.toml", &(config(&engine, "enforce") + &notify));
+    let mut function = started(&cloud).await;
+    let told = error(&mut function, json!({ "backend": "box" })).await;
+    assert_eq!(told, format!("`notify.secret`: can't read `{ARN}`: ResourceNotFoundException: no such secret"));
+    assert_eq!(engine.calls(), Vec::<String>::new(), "nothing is done that nobody could be told of");
+    assert!(function.metrics().iter().any(|line| line["ConfigFault"] == json!(1.0)));
+
+    cloud.secret(ARN, "hush, this signs");
+    cloud.asked();
+    summary(&mut function, json!({ "backend": "box" })).await;
+    summary(&mut function, json!({ "backend": "box" })).await;
+    let (headers, body) = notices.try_recv().expect("the act is told");
+    let stamp = headers[TIMESTAMP_HEADER].to_str().unwrap();
+    let signed = format!("sha256={}", sign(b"hush, this signs", stamp, &body));
+    assert_eq!(headers[SIGNATURE_HEADER].to_str().unwrap(), signed);
+    let asked = cloud.asked().into_iter().filter(|call| call == "secretsmanager:GetSecretValue").count();
+    assert_eq!(asked, 1, "of two ticks of one environment");
+    assert!(!function.log().contains("hush"), "{}", function.log());
+}
+
+#[tokio::test]
+async fn a_providers_key_is_a_secret_of_secrets_manager_and_is_in_no_log() {
+    let cloud = Cloud::new().await;
+    let provider = Server::start(Daytona::default(), system::now).await;
+    provider.state().add("idle", system::now(), |_| {});
+    cloud.put(
+        "furlough.toml",
+        &format!(
+            "[[backend]]\nname = \"boxes\"\nkind = \"daytona\"\nurl = \"{}/api\"\napi_key.arn = \"{ARN}\"\n\
+             scope.labels = {{ team = \"a\" }}\n[[policy]]\nname = \"all\"\nidle.after = \"30m\"\n",
+            provider.address()
+        ),
+    );
+    let mut function = started(&cloud).await;
+    let told = error(&mut function, json!({ "backend": "boxes" })).await;
+    let missing = format!("can't read `{ARN}`: ResourceNotFoundException: no such secret");
+    assert_eq!(told, format!("backend `boxes`: `api_key`: {missing}"));
+    cloud.secret(ARN, KEY);
+    let told = summary(&mut function, json!({ "backend": "boxes" })).await;
+    assert_eq!(told["backends"][0]["ended"], json!("completed"), "{told}\n{}", function.log());
+    assert!(!provider.calls().is_empty());
+    assert!(!function.log().contains(KEY), "{}", function.log());
 }
 
 #[tokio::test]

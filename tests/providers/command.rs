@@ -82,7 +82,10 @@ async fn daytona_is_checked_listed_planned_and_applied() {
 
     let without = desk.run(&["plan"]);
     assert_eq!(without.code, 2, "{without:#?}");
-    assert!(without.err.contains("backend `boxes`: the environment variable `BOXES_KEY` is not set"), "{without:#?}");
+    assert!(
+        without.err.contains("backend `boxes`: `api_key`: the environment variable `BOXES_KEY` is not set"),
+        "{without:#?}"
+    );
     assert_eq!(server.calls(), [""; 0]);
 
     let wrong = Desk { key: Some("dtn_wrong"), ..desk };

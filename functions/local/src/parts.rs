@@ -82,7 +82,8 @@ impl Plant {
 
     /// Every configured backend, with its pace. None is asked anything yet.
     async fn units(&self) -> Result<Vec<pass::Unit>, Fault> {
-        let units = reconcile::units(&self.settings, Some(&self.data), &[], &clock()).await;
+        let key = async |source: &_| system::secret(source).map(Arc::new).map_err(|error| error.to_string());
+        let units = reconcile::units(&self.settings, Some(&self.data), &[], &clock(), key).await;
         units.map_err(|error| Fault::usage("configuration", error))
     }
 

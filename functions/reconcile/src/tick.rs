@@ -8,7 +8,7 @@ use lifecycle::{BackendName, Policy, Time, policy::Mode};
 use pass::{Notifier, Pass, Unwatched, Webhook};
 use serde::Deserialize;
 use serde_json::Value;
-use settings::{Kept, KeptError, Settings, system};
+use settings::{Kept, KeptError, Secret, SecretError, SecretSource, Secrets, Settings};
 use telemetry::metrics::{self, Metric};
 
 use crate::{
@@ -87,6 +87,8 @@ pub struct Parts {
     pub ledger: Ledger,
     /// The configuration.
     pub settings: Kept<Settings>,
+    /// The secrets that it names.
+    pub secrets: Secrets,
     /// Where reports go.
     pub reports: Arc<dyn Reports>,
     /// The time.
@@ -113,6 +115,14 @@ pub enum Failed {
     /// Too little time.
     #[error(transparent)]
     TooShort(#[from] TooShort),
+    /// A secret that the configuration names.
+    #[error("`{key}`: {error}")]
+    Secret {
+        /// Under which key.
+        key: &'static str,
+        /// Why there is none.
+        error: SecretError,
+    },
     /// Nobody can be told of deletions.
     #[error("notify: {0}")]
     Notify(String),
@@ -147,8 +157,9 @@ pub async fn tick(parts: &Parts, event: Value, deadline: Time, owner: &str) -> R
     if let Some(unknown) = event.backends.iter().find(|name| !settings.backends.iter().any(|b| b.name == **name)) {
         return Err(Failed::NoBackend(unknown.clone()));
     }
-    let pass = pass(parts, &settings, &event, deadline.since(now), owner).await?;
-    let Ok(outcome) = tokio::time::timeout(deadline.since(now).saturating_sub(MARGIN), pass.run()).await else {
+    let pass = pass(parts, &settings, &event, deadline, owner).await?;
+    let left = deadline.since(parts.clock.now());
+    let Ok(outcome) = tokio::time::timeout(left.saturating_sub(MARGIN), pass.run()).await else {
         return Err(Failed::Overran);
     };
     let body = serde_json::to_vec(&outcome).map_err(|error| Failed::Unreported(error.to_string()))?;
@@ -167,27 +178,48 @@ fn faulty(parts: &Parts, now: Time) {
     (parts.out)(&metrics::line(now.millis(), None, &[(Metric::ConfigFault, 1.0)], &serde_json::Map::new()));
 }
 
-async fn pass(parts: &Parts, settings: &Settings, event: &Event, left: Duration, owner: &str) -> Result<Pass, Failed> {
+async fn pass(parts: &Parts, settings: &Settings, event: &Event, deadline: Time, owner: &str) -> Result<Pass, Failed> {
+    let notifier = notifier(parts, settings).await?;
+    let key = async |source: &_| secret(parts, "api_key", source).await.map_err(|error| error.to_string());
+    let units = units::units(settings, None, &event.backends, &parts.clock, key).await?;
+    // What was read until now took of the invocation's time.
+    let left = deadline.since(parts.clock.now());
     let mode = if event.report_only { Mode::Report } else { settings.policy.mode };
     Ok(Pass {
         ledger: parts.ledger.timed(settings.policy.coalesce, settings.policy.skew),
         limits: limits::limits(settings, left)?,
-        units: units::units(settings, None, &event.backends, &parts.clock).await?,
+        units,
         policy: Arc::new(Policy { mode, ..settings.policy.clone() }),
         clock: parts.clock.clone(),
         owner: owner.to_owned(),
-        notifier: notifier(settings, &parts.clock)?,
+        notifier,
         watch: Arc::new(Unwatched),
     })
 }
 
-fn notifier(settings: &Settings, clock: &Clock) -> Result<Option<Arc<dyn Notifier>>, Failed> {
+async fn notifier(parts: &Parts, settings: &Settings) -> Result<Option<Arc<dyn Notifier>>, Failed> {
     let Some(notify) = &settings.notify else { return Ok(None) };
-    let secret = notify.secret.as_ref().map(system::secret).transpose();
-    let secret = secret.map_err(|error| Failed::Notify(error.to_string()))?;
+    let secret = match &notify.secret {
+        Some(source) => {
+            let read = secret(parts, "notify.secret", source).await;
+            Some(read.map_err(|error| Failed::Secret { key: "notify.secret", error })?)
+        }
+        None => None,
+    };
     let secret = secret.as_ref().map(|secret| secret.reveal().as_bytes());
-    let webhook = Webhook::new(notify.url.reveal(), secret, clock.clone());
+    let webhook = Webhook::new(notify.url.reveal(), secret, parts.clock.clone());
     Ok(Some(Arc::new(webhook.map_err(|error| Failed::Notify(error.to_string()))?)))
+}
+
+/// The secret that the configuration names under `key`. Of one that could not be read again the last good one stays.
+async fn secret(parts: &Parts, key: &'static str, source: &SecretSource) -> Result<Arc<Secret>, SecretError> {
+    let now = parts.clock.now();
+    let reading = parts.secrets.read(source, now).await.inspect_err(|_| faulty(parts, now))?;
+    if let Some(fault) = &reading.fault {
+        tracing::error!(key, %fault, "a secret can't be used as it is now; the last good one stays");
+        faulty(parts, now);
+    }
+    Ok(reading.value)
 }
 
 /// `2026-11-30/20-15-07.123Z-docker-1a2b3c4d.json`: a day is a folder, and no two are the same.

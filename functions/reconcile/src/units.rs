@@ -1,6 +1,6 @@
 //! Backends from their settings.
 
-use std::{path::Path, time::Duration};
+use std::{path::Path, sync::Arc, time::Duration};
 
 use backend::{Backend, Clock};
 use backend_docker::{Options as DockerOptions, Scope};
@@ -8,7 +8,7 @@ use backend_rest::{Key, daytona, e2b};
 use backend_worktree::{Options as WorktreeOptions, Repository, Root};
 use lifecycle::BackendName;
 use pass::{Gate, Unit};
-use settings::{BackendSettings, Docker, Kind, Provider, Settings, Source, Worktree, system};
+use settings::{BackendSettings, Docker, Kind, Provider, Secret, SecretSource, Settings, Source, Worktree, system};
 
 /// A backend that can't be made as it is configured.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -21,12 +21,14 @@ pub struct UnitError {
 }
 
 /// Configured backends, each with its pace. None is asked anything yet. `data`: where what is saved of a worktree
-/// goes; `None`: this process is not on a machine that has any. `only`: these, or all where it is empty.
+/// goes; `None`: this process is not on a machine that has any. `only`: these, or all where it is empty. `secret`: reads
+/// a provider's key, or says for people why there is none.
 pub async fn units(
     settings: &Settings,
     data: Option<&Path>,
     only: &[BackendName],
     clock: &Clock,
+    secret: impl AsyncFn(&SecretSource) -> Result<Arc<Secret>, String>,
 ) -> Result<Vec<Unit>, UnitError> {
     let detected = matches!(settings.source, Source::BuiltIn { .. });
     let mut units = Vec::new();
@@ -38,8 +40,10 @@ pub async fn units(
                 worktrees(configured, worktree, data, detected, clock)
             }
             Kind::Docker(docker) => containers(configured, docker, clock).await?,
-            Kind::Daytona(provider) => daytonas(configured, provider, clock)?,
-            Kind::E2b(provider) => e2bs(configured, provider, clock)?,
+            Kind::Daytona(provider) => {
+                daytonas(configured, provider, key(configured, secret(&provider.key).await)?, clock)?
+            }
+            Kind::E2b(provider) => e2bs(configured, provider, key(configured, secret(&provider.key).await)?, clock)?,
         };
         units.push(Unit { backend, gate: gate(configured) });
     }
@@ -94,33 +98,33 @@ async fn containers(configured: &BackendSettings, docker: &Docker, clock: &Clock
     connected.map(backend_docker::backend).map_err(|error| wrong(configured, error.to_string()))
 }
 
-fn daytonas(configured: &BackendSettings, provider: &Provider, clock: &Clock) -> Result<Backend, UnitError> {
+fn daytonas(configured: &BackendSettings, provider: &Provider, key: Key, clock: &Clock) -> Result<Backend, UnitError> {
     let connected = daytona::connect(daytona::Options {
         name: configured.name.clone(),
         clock: clock.clone(),
         url: provider.url.clone(),
-        key: key(configured, provider)?,
+        key,
         scope: scope(provider),
         rate: (configured.rate.calls, configured.rate.per),
     });
     connected.map(daytona::backend).map_err(|error| wrong(configured, error.to_string()))
 }
 
-fn e2bs(configured: &BackendSettings, provider: &Provider, clock: &Clock) -> Result<Backend, UnitError> {
+fn e2bs(configured: &BackendSettings, provider: &Provider, key: Key, clock: &Clock) -> Result<Backend, UnitError> {
     let connected = e2b::connect(e2b::Options {
         name: configured.name.clone(),
         clock: clock.clone(),
         url: provider.url.clone(),
-        key: key(configured, provider)?,
+        key,
         scope: scope(provider),
         rate: (configured.rate.calls, configured.rate.per),
     });
     connected.map(e2b::backend).map_err(|error| wrong(configured, error.to_string()))
 }
 
-fn key(configured: &BackendSettings, provider: &Provider) -> Result<Key, UnitError> {
-    let key = system::secret(&provider.key).map_err(|error| wrong(configured, error.to_string()))?;
-    Ok(Key::new(key.reveal()))
+fn key(configured: &BackendSettings, read: Result<Arc<Secret>, String>) -> Result<Key, UnitError> {
+    let read = read.map_err(|why| wrong(configured, format!("`api_key`: {why}")))?;
+    Ok(Key::new(read.reveal()))
 }
 
 fn scope(Provider { scope, .. }: &Provider) -> backend_rest::Scope {
