@@ -34,7 +34,6 @@ HOST = "the token of a host of every backend"
 AWS = {"AWS_REGION": "eu-central-1", "AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test"}
 FUNCTIONS = {"Heartbeat": "heartbeat", "Reconcile": "reconcile"}
 SIGNS = "what notices are signed with"
-MOST_MB = 5.0
 
 
 def client(service):
@@ -83,7 +82,6 @@ def deployed(binaries, secret):
     for name, binary in FUNCTIONS.items():
         package = zipped(binaries / binary)
         print(f"{binary}.zip: {len(package) / 1e6:.2f} MB")
-        assert len(package) <= MOST_MB * 1e6, f"more than {MOST_MB} MB"
         s3.put_object(Bucket="code", Key=f"{binary}.zip", Body=package)
     zips = [f"{name}=s3://code/{binary}.zip" for name, binary in FUNCTIONS.items()]
     transform = [sys.executable, ROOT / ".ci/transform.py", ROOT / "infra/template.yaml", *zips]
