@@ -3,6 +3,7 @@
 mod command;
 mod daytona;
 mod e2b;
+mod passes;
 
 use std::{num::NonZeroU32, time::Duration};
 

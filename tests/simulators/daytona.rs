@@ -477,6 +477,12 @@ impl Sandbox {
         Ok(())
     }
 
+    /// Somebody works in it through the provider's proxy.
+    pub(crate) fn used(&mut self, id: &str, now: Time) {
+        (self.last_activity, self.updated) = (now, now);
+        self.note(id);
+    }
+
     /// Writes it into the index of the listing.
     fn note(&mut self, id: &str) {
         let version = (self.state != "destroyed" && !self.is_hidden()).then(|| self.item(id));

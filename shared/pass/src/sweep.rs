@@ -1,5 +1,7 @@
 //! A whole sweep: every runtime that the backend shows, and every record that it does not.
 
+mod native;
+
 use std::{collections::HashSet, sync::Arc};
 
 use backend::Sighting;
@@ -55,6 +57,7 @@ pub(crate) async fn sweep(cx: Context<'_>, scene: &Scene, upkeep: &mut Upkeep) -
         swept.unseen.retain(|(id, _)| !found.iter().any(|subject| subject.id == *id));
         swept.seen.extend(found);
     }
+    swept.errors.extend(native::sync(cx, scene, &swept.seen).await);
     Ok(swept)
 }
 
