@@ -135,6 +135,20 @@ async fn what_somebody_stopped_and_started_by_hand_follows() {
     assert_eq!(record, expected, "the same run again: since when it runs is not known, so since now");
 }
 
+/// Its heartbeat was refused, since nobody knew yet that another run had begun.
+#[tokio::test]
+async fn what_was_refused_of_a_run_that_was_there_already_counts_as_heard() {
+    let world = world().await;
+    world.suspended("a").await;
+    let beat = world.ledger.heartbeat(&id("a"), None, None, at(5_000)).await.unwrap();
+    assert!(matches!(beat, ledger::Heartbeat::NotRunning { .. }), "{beat:?}");
+    let begun = Observation { incarnation: run("run-2"), running_since: Some(at(4_000)), ..seen("a") };
+    let record = observe(&world, &begun, 5_100).await;
+    assert_eq!((record.state, record.running_since, record.wanted_at), (State::Running, Some(at(4_000)), None));
+    let heard = (at(5_000), Some(at(5_000)), Some(Signal::Heartbeat));
+    assert_eq!((record.idle_from, record.last_active, record.last_source), heard);
+}
+
 #[tokio::test]
 async fn what_ran_between_two_looks_was_active_and_what_we_suspended_was_not() {
     let world = world().await;

@@ -119,7 +119,10 @@ fn runs(new: &mut Rec, old: &Rec, seen: &Seen, another: bool, now: Tick) {
     (new.state, new.state_since, new.running_since) = (State::Running, since, Some(since));
     new.idle_from = old.idle_from.max(since);
     void(new);
-    (new.wanted_at, new.attempts) = (None, 0);
+    new.attempts = 0;
+    if let Some(wanted) = new.wanted_at.take() {
+        active(new, wanted, Signal::Heartbeat);
+    }
 }
 
 fn rests(new: &mut Rec, old: &Rec, seen: &Seen, (state, another): (State, bool), now: Tick) {

@@ -456,8 +456,8 @@ impl Table {
     fn hand_over(&self, rec: &mut Rec, token: i32, look_again: Tick) -> Answer {
         match rec.claim {
             Some(claim) if rec.token == token => {
-                rec.claim = Some(Claimed { until: self.now - SKEW, ..claim });
-                rec.due_at = Some(look_again);
+                rec.claim = Some(Claimed { until: self.now, ..claim });
+                rec.due_at = Some(look_again.max(self.now + SKEW));
                 Answer::Done { wanted: rec.wanted_at.is_some() }
             }
             _ => Answer::Fenced,

@@ -75,6 +75,18 @@ fn a_registration_of_before_a_suspend_is_not_believed_after_it() {
     holds(377);
 }
 
+/// The same while a long suspend was handed over, by a clock that was ahead.
+#[test]
+fn a_registration_of_before_a_long_suspend_is_not_believed_while_that_is_under_way() {
+    holds(1_934);
+}
+
+/// Another run was there already when its heartbeats were refused: they were all that ever told of it.
+#[test]
+fn what_was_only_ever_refused_and_runs_again_is_known_to_have_been_active() {
+    holds(1_901);
+}
+
 /// Its host registered it again and again, and each time its lifetime began anew.
 #[test]
 fn what_is_registered_again_and_again_outlives_its_lifetime_all_the_same() {

@@ -295,11 +295,12 @@ const TOMBSTONE: &str = "SET #state = :gone, #state_since = :now, #expires_at = 
      REMOVE #claim_owner, #claim_until, #attempts, #wanted_at, #condemned_at, #noticed_at, #busy_until, \
      #frozen_since, #hold_until, #due_shard, #due_at, #armed, #idle_ms, #cap_at, #absent_since";
 
-/// A long act goes on without its holder: the claim is free at once, and due when it is time to look.
+/// A long act goes on without its holder: the claim ends now, and is due when it is time to look. It is free when no
+/// clock says that it has not ended: a registration that was sent before it is not taken for one of after it.
 pub(crate) const HAND_OVER: Row<'static> = Row {
     operation: "hand over",
     condition: OWN,
-    update: "SET #claim_until = :expired, #due_shard = :due_shard, #due_at = :due_at",
+    update: "SET #claim_until = :now, #due_shard = :due_shard, #due_at = :due_at",
 };
 
 /// Back to a state that it had left: back to running is an entry to running.

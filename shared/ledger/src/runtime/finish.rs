@@ -43,7 +43,8 @@ impl Ledger {
         Ok(ended_before(old.as_ref(), token, into))
     }
 
-    /// Gives a long act's claim back while the act goes on; the record is due again at `look_again`.
+    /// Gives a long act's claim back while the act goes on; the record is due again at `look_again`, and not before
+    /// clocks can agree that the claim has ended.
     pub async fn hand_over(
         &self,
         id: &RuntimeId,
@@ -51,7 +52,8 @@ impl Ledger {
         look_again: Time,
         now: Time,
     ) -> Result<Completed, LedgerError> {
-        let values = self.values(id, now).number("token", token).time("due_at", look_again);
+        let due_at = look_again.max(now.plus(self.options.skew));
+        let values = self.values(id, now).number("token", token).time("due_at", due_at);
         Ok(match self.write(id, conditions::HAND_OVER, &[], &values).await? {
             Written::Done(new) => Completed::Done { wanted: new.wanted_at.is_some() },
             Written::Refused(_) => Completed::Fenced,

@@ -129,8 +129,11 @@ fn running(next: &mut Record, old: &Record, seen: &Observation, moved: bool, ske
     next.running_since = Some(since);
     next.idle_from = old.idle_from.max(since);
     forget(next);
-    next.wanted_at = None;
     next.attempts = 0;
+    // What was refused because it was not known to run was a sign of it all the same.
+    if let Some(wanted) = next.wanted_at.take() {
+        active(next, wanted, Signal::Heartbeat);
+    }
 }
 
 fn resting(next: &mut Record, old: &Record, seen: &Observation, state: State, moved: bool, skew: Duration, now: Time) {
