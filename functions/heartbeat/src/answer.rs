@@ -28,7 +28,7 @@ pub struct Answer {
     pub code: &'static str,
     /// For people: what happened, and what to do.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub message: Option<String>,
+    pub message: Option<Box<str>>,
     /// A heartbeat before then says nothing new.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next: Option<Time>,
@@ -37,7 +37,7 @@ pub struct Answer {
     pub epoch: Option<Epoch>,
     /// The runtime's token, for it alone.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub token: Option<String>,
+    pub token: Option<Box<str>>,
     /// The runtime's state, where it does not run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub state: Option<State>,
@@ -72,7 +72,7 @@ impl Answer {
     }
 
     /// A refusal, for people too.
-    pub fn refused(status: StatusCode, code: &'static str, message: impl Into<String>) -> Self {
+    pub fn refused(status: StatusCode, code: &'static str, message: impl Into<Box<str>>) -> Self {
         Self { message: Some(message.into()), ..Self::new(status, code) }
     }
 
@@ -83,7 +83,7 @@ impl Answer {
     }
 
     /// Neither the request nor its bearer is to blame: try again.
-    pub fn unavailable(message: impl Into<String>) -> Self {
+    pub fn unavailable(message: impl Into<Box<str>>) -> Self {
         let answer = Self::refused(StatusCode::SERVICE_UNAVAILABLE, "unavailable", message);
         Self { retry_after: Some(BACK_OFF), ..answer }
     }

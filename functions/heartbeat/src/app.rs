@@ -290,7 +290,7 @@ impl Asked<'_> {
         tracing::info!(runtime = %id, epoch = record.epoch, "registered");
         Ok(Answer {
             epoch: Some(record.epoch),
-            token: Some(token.reveal()),
+            token: Some(token.reveal().into()),
             next: Some(self.now.plus(self.terms.coalesce)),
             ..Answer::new(StatusCode::OK, "registered")
         })
