@@ -6,6 +6,9 @@ use lifecycle::State;
 use super::ground::{Ground, ended, race};
 use crate::ledger::fixture::{at, due, id};
 
+/// When the claim has run out by every clock, in seconds.
+const LATE: i64 = 2_070;
+
 /// What one contender was told.
 #[derive(Debug, PartialEq)]
 enum Told {
@@ -15,9 +18,10 @@ enum Told {
 }
 
 /// The holder's claim ran out; it completes, hands over or gives back, late, while the id is registered again and
-/// a heartbeat of the old life comes.
+/// a heartbeat of the old life comes. A registration that comes after a late end is told when to come again, and is then
+/// taken.
 pub(super) async fn what_the_life_before_writes_late_changes_nothing(ground: &Ground) {
-    let late = at(2_070);
+    let late = at(LATE);
     for (round, name) in ground.rounds() {
         let before = ground.suspending(&name).await;
         let contenders = (0..3).map(|n| {
@@ -34,12 +38,12 @@ pub(super) async fn what_the_life_before_writes_late_changes_nothing(ground: &Gr
             }
         });
         let answers = race(round, contenders.collect()).await;
-        let mut registered = None;
+        let (mut registered, mut again, mut late_end) = (None, None, None);
         for answer in answers {
             match answer {
                 Told::Registered(Registered::Done(record)) => registered = Some(*record),
-                Told::Registered(other) => panic!("round {round}: the claim had run out: {other:?}"),
-                Told::Late(_) => {}
+                Told::Registered(refused) => again = Some(refused),
+                Told::Late(ended) => late_end = Some(ended),
                 Told::Beat(beat) => assert!(
                     matches!(
                         beat,
@@ -47,6 +51,19 @@ pub(super) async fn what_the_life_before_writes_late_changes_nothing(ground: &Gr
                     ),
                     "round {round}: {beat:?}"
                 ),
+            }
+        }
+        if let Some(refused) = again {
+            let until = at(LATE + 10);
+            let expected = match round % 3 {
+                0 => Registered::Overtaken { until },
+                _ => Registered::Claimed { until },
+            };
+            let ended = matches!(late_end, Some(Completed::Done { .. }));
+            assert_eq!((refused, ended, round % 3 < 2), (expected, true, true), "round {round}");
+            match ground.ledger.register(&id(&name), &<_>::default(), due(7_200), until).await.unwrap() {
+                Registered::Done(record) => registered = Some(*record),
+                other => panic!("round {round}: {other:?}"),
             }
         }
         let record = ground.record(&name).await;
@@ -59,7 +76,7 @@ pub(super) async fn what_the_life_before_writes_late_changes_nothing(ground: &Gr
 }
 
 async fn write_late(ledger: &ledger::Ledger, id: &lifecycle::RuntimeId, token: u64, round: u32) -> Completed {
-    let late = at(2_070);
+    let late = at(LATE);
     match round % 3 {
         0 => ledger.complete(id, token, &ended(Ended::Suspended), late).await.unwrap(),
         1 => ledger.hand_over(id, token, at(2_100), late).await.unwrap(),

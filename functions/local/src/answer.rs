@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 pub(crate) enum Exit {
     /// All done.
     Done,
-    /// Done, but some were refused, each by name.
+    /// Done, but some were refused, left, or are still under way, each by name.
     Refused,
     /// Failed, or a backend could not be asked.
     Failed,

@@ -22,7 +22,7 @@ Exit codes:
   0  all done
   1  failed: nothing more could be done, or a backend could not be asked
   2  bad usage or a fault in the configuration
-  3  done, but some were refused: each is named with the reason";
+  3  done, but some were refused, left or are under way: each is named with the reason";
 
 /// Puts idle agent runtimes on leave: suspends, saves and deletes what a policy says is idle, and takes it back.
 #[derive(Debug, Parser)]
