@@ -12,8 +12,8 @@ use backend::{
     Clock,
     fake::{Fake, RuntimeSpec, What},
 };
-use ledger::{Heartbeat, Ledger, Options};
-use lifecycle::{BackendName, RuntimeId, Time, report::Standing};
+use ledger::{Heartbeat, Ledger, Options, Registered};
+use lifecycle::{Arming, BackendName, RuntimeId, Time, report::Standing};
 use pass::{Gate, Limits, Pass, Unit, Unwatched};
 
 use super::{
@@ -44,13 +44,15 @@ suspend = { max = "100%", per = "1h" }
 
 /// The hour on this design.
 pub(crate) async fn hour(fleet: Fleet) -> Hour {
-    let hands = Arc::new(AtomicI64::new(START - 1_000));
+    let hands = Arc::new(AtomicI64::new(START - EVERY * 1_000));
     let clock = {
         let hands = hands.clone();
         Clock::new(move || Time::from_millis(hands.load(Ordering::Relaxed)))
     };
     let meter = Meter::new(&embedded::memory().unwrap());
     let (pass, fake) = swept(fleet, &meter, clock).await;
+    hands.store(START - 1_000, Ordering::Relaxed);
+    while !pass.run().await.upkeep.more_due.is_empty() {}
     let _ = meter.take();
     let mut hour = Hour::default();
     for second in 0..=HOUR {
@@ -75,7 +77,7 @@ pub(crate) async fn hour(fleet: Fleet) -> Hour {
     hour
 }
 
-/// The fleet, registered by a sweep.
+/// The fleet: seen by a sweep, and what runs registered by its host.
 async fn swept(fleet: Fleet, meter: &Meter, clock: Clock) -> (Pass, Fake) {
     let policy = settings::parse(CONFIGURATION, "furlough.toml").unwrap().policy;
     let options = Options { coalesce: policy.coalesce, skew: policy.skew, ..Options::default() };
@@ -100,6 +102,12 @@ async fn swept(fleet: Fleet, meter: &Meter, clock: Clock) -> (Pass, Fake) {
     };
     let swept = pass.run().await;
     assert_eq!(swept.report.backends[0].note.ours, u64::from(fleet.size));
+    for (number, _) in fleet.runtimes().filter(|(_, way)| *way != Way::AtRest) {
+        let now = pass.clock.now();
+        let due = Arming { due_at: Some(now), ..Arming::default() };
+        let told = pass.ledger.register(&id(number), &<_>::default(), due, now).await.unwrap();
+        assert!(matches!(told, Registered::Done(_)), "{told:?}");
+    }
     (pass, fake)
 }
 
