@@ -110,3 +110,9 @@ fn one_seed() {
     println!("{}", ran.trace.text(None));
     assert!(ran.violation.is_none(), "{}", account(seed));
 }
+
+/// Who held it for a while, in place of one that held it for ever, died before being told so.
+#[test]
+fn a_hold_in_place_of_another_ends_when_it_says() {
+    holds(2192);
+}

@@ -108,6 +108,7 @@ impl Auditor {
     fn written(&mut self, write: &Write<'_>, world: &World) {
         self.form(write);
         self.clock(write, world);
+        self.held_anew(write);
         let claimed = write.old.as_ref().is_none_or(|old| old.token != write.new.token) && write.asked.uses(":owner");
         if claimed {
             self.claimed(write);
@@ -123,6 +124,15 @@ impl Auditor {
             self.truth(write.id).running = Some(write.now);
         }
         self.tell(write);
+    }
+
+    /// A hold in place of another, whose person may die before being told of it: what was written is what holds.
+    fn held_anew(&mut self, write: &Write<'_>) {
+        if write.asked.uses(":hold")
+            && let Some((_, until)) = &mut self.truth(write.id).held
+        {
+            *until = write.new.held_until();
+        }
     }
 
     /// Invariants 2 (the fence only grows) and 5 (what is not gone is in the index, whatever happens to it).

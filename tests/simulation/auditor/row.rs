@@ -52,6 +52,12 @@ impl Row {
         })
     }
 
+    /// When its hold ends, where it has one that does.
+    pub(crate) fn held_until(&self) -> Option<Time> {
+        let hold: Value = serde_json::from_str(self.hold.as_deref()?).ok()?;
+        Some(Time::from_millis(hold.get("N")?.as_str()?.parse().ok()?))
+    }
+
     /// What differs between two, for people.
     pub(crate) fn changes(old: Option<&Self>, new: &Self) -> String {
         use super::super::trace::offset;
