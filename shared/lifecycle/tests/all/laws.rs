@@ -332,8 +332,8 @@ fn more_active(mut subject: Subject, signals: SignalSet, way: usize, by: Duratio
         (3, ..) => seen.busy = seen.busy.join(Busy::Until(NOW.plus(by))),
         (4, ..) => seen.busy = Busy::Unread,
         (5, _, Some(record)) => record.idle_from = record.idle_from.plus(by),
-        (6, _, Some(record)) => {
-            // A heartbeat now, which moves forward what does not lie ahead already.
+        (6, _, Some(record)) if signals.heartbeat => {
+            // A heartbeat now, where the policy takes them, which moves forward what does not lie ahead already.
             record.idle_from = record.idle_from.max(NOW);
             if record.last_active <= Some(NOW) {
                 (record.last_active, record.last_source) = (Some(NOW), Some(Signal::Heartbeat));
