@@ -19,9 +19,9 @@ pub(crate) mod furlough;
 pub(crate) mod meter;
 pub(crate) mod monitor;
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use meter::Spent;
+use meter::{Meter, Spent};
 
 /// What a part of the hour took.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -52,4 +52,15 @@ impl Hour {
             wall: parts.iter().map(|part| part.wall).sum(),
         }
     }
+}
+
+/// Adds what was spent since the last time.
+fn add(part: &mut Part, meter: &Meter, wall: Duration) {
+    part.spent = part.spent.and(meter.take());
+    part.wall += wall;
+}
+
+#[expect(clippy::disallowed_methods, reason = "a benchmark measures the wall time")]
+fn now() -> Instant {
+    Instant::now()
 }

@@ -17,10 +17,10 @@ use lifecycle::{Arming, BackendName, RuntimeId, Time, report::Standing};
 use pass::{Gate, Limits, Pass, Unit, Unwatched};
 
 use super::{
-    Hour,
+    Hour, add,
     fleet::{Fleet, HOUR, Way},
     meter::Meter,
-    monitor::{add, now},
+    now,
 };
 
 /// 2026-11-30T12:00:00Z.

@@ -2,10 +2,7 @@
 //! five minutes that queries the idle ones and stops them in a loop, counts the running ones, and reads all of them once
 //! more to find tasks that no row knows.
 
-use std::{
-    collections::HashMap,
-    time::{Duration, Instant},
-};
+use std::collections::HashMap;
 
 use aws_sdk_dynamodb::{
     Client,
@@ -16,9 +13,10 @@ use aws_sdk_dynamodb::{
 };
 
 use super::{
-    Hour, Part,
+    Hour, add,
     fleet::{Fleet, HOUR, IDLE, Way},
     meter::Meter,
+    now,
 };
 
 const TABLE: &str = "registry";
@@ -49,17 +47,6 @@ pub(crate) async fn hour(fleet: Fleet) -> Hour {
         }
     }
     hour
-}
-
-/// Adds what was spent since the last time.
-pub(super) fn add(part: &mut Part, meter: &Meter, wall: Duration) {
-    part.spent = part.spent.and(meter.take());
-    part.wall += wall;
-}
-
-#[expect(clippy::disallowed_methods, reason = "a benchmark measures the wall time")]
-pub(super) fn now() -> Instant {
-    Instant::now()
 }
 
 struct Monitor {

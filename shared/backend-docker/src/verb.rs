@@ -1,9 +1,10 @@
 //! What all verbs share: the look just before the act, and how much time is left for it.
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
-use backend::{BackendError, Bounds, ErrorKind, Outcome, Target};
-use lifecycle::{Incarnation, Ownership, RuntimeId, State, Time};
+pub(crate) use backend::Miss;
+use backend::{BackendError, Bounds, ErrorKind, Target};
+use lifecycle::{Ownership, RuntimeId, State, Time};
 
 use crate::{
     Docker,
@@ -22,24 +23,6 @@ const MAX_EXECS: usize = 16;
 pub(crate) struct Found {
     pub(crate) raw: Inspected,
     pub(crate) status: Status,
-}
-
-/// Why there is nothing to act on.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Miss {
-    Gone,
-    Moved { incarnation: Incarnation, state: State },
-    Refused(Arc<str>),
-}
-
-impl Miss {
-    pub(crate) fn outcome<T>(self) -> Outcome<T> {
-        match self {
-            Self::Gone => Outcome::Gone,
-            Self::Moved { incarnation, state } => Outcome::Moved { incarnation, state },
-            Self::Refused(why) => Outcome::Refused(why),
-        }
-    }
 }
 
 impl Found {

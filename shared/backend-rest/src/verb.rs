@@ -1,29 +1,12 @@
 //! What all verbs share: the look just before the act, and what an act's answer comes to.
 
-use std::{fmt, sync::Arc};
+use std::fmt;
 
+pub(crate) use backend::Miss;
 use backend::{BackendError, Outcome, Target};
-use lifecycle::{Incarnation, Observation, Ownership, Role, State};
+use lifecycle::{Observation, Ownership, Role, State};
 
 use crate::api::Failure;
-
-/// Why there is nothing to act on.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Miss {
-    Gone,
-    Moved { incarnation: Incarnation, state: State },
-    Refused(Arc<str>),
-}
-
-impl Miss {
-    pub(crate) fn outcome<T>(self) -> Outcome<T> {
-        match self {
-            Self::Gone => Outcome::Gone,
-            Self::Moved { incarnation, state } => Outcome::Moved { incarnation, state },
-            Self::Refused(why) => Outcome::Refused(why),
-        }
-    }
-}
 
 /// It is not what was aimed at.
 pub(crate) fn moved(seen: &Observation) -> Miss {

@@ -31,7 +31,7 @@ pub mod role;
 pub mod typed;
 
 pub use clock::Clock;
-pub use outcome::{BackendError, ErrorKind, Outcome};
+pub use outcome::{BackendError, ErrorKind, Miss, Outcome};
 pub use role::{
     Archivable, Bounds, Command, Deletable, Deleted, Executable, FileReclaimable, Inspectable, Listable,
     NativeLifecycle, NativeWanted, Output, Page, PageToken, Probe, Probed, Recoverable, Shed, Sighting, Suspendable,

@@ -63,3 +63,30 @@ impl BackendError {
         Self { kind, message: message.into() }
     }
 }
+
+/// Why the look just before an act found nothing to act on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Miss {
+    /// The backend has no such runtime.
+    Gone,
+    /// It is another run, or in another state, than was aimed at.
+    Moved {
+        /// Its run.
+        incarnation: Incarnation,
+        /// Its state.
+        state: State,
+    },
+    /// It may not be acted on.
+    Refused(Arc<str>),
+}
+
+impl Miss {
+    /// What the verb answers.
+    pub fn outcome<T>(self) -> Outcome<T> {
+        match self {
+            Self::Gone => Outcome::Gone,
+            Self::Moved { incarnation, state } => Outcome::Moved { incarnation, state },
+            Self::Refused(why) => Outcome::Refused(why),
+        }
+    }
+}
