@@ -251,7 +251,8 @@ impl Sim {
         }
     }
 
-    /// Faults cease, and people put right what they had done for a while.
+    /// Faults cease, and people put right what they had done for a while: once nothing of it is on its way any more, for
+    /// a pause that arrives after an unpause stops acts all the same, which is the safe side.
     async fn calm_down(&self) {
         self.0.calm.store(true, Ordering::Relaxed);
         self.0.calmed.notify_waiters();
@@ -263,6 +264,7 @@ impl Sim {
                 });
             }
         });
+        sleep(wire::LATEST).await;
         let process = Process::new(self, "person-last", 0);
         let ledger = self.ledger(&process);
         let _ = ledger.unpause(None, process.now()).await.unwrap();

@@ -116,3 +116,9 @@ fn one_seed() {
 fn a_hold_in_place_of_another_ends_when_it_says() {
     holds(2192);
 }
+
+/// It arrived after the last unpause, and nobody was left to take it back: the passes were right to do nothing.
+#[test]
+fn a_pause_that_arrives_late_is_taken_back_by_whoever_sees_it() {
+    holds(3924);
+}

@@ -29,7 +29,7 @@ use super::{
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// How late a request that its client gave up can still arrive.
-const LATEST: Duration = Duration::from_secs(90);
+pub(crate) const LATEST: Duration = Duration::from_secs(90);
 
 /// How often a client that tries again does.
 const TRIES: usize = 3;

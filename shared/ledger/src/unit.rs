@@ -135,7 +135,8 @@ impl Ledger {
         Ok(matches!(written, Written::Done(_)))
     }
 
-    /// Stops all acts on a backend, or on every one.
+    /// Stops all acts on a backend, or on every one. One that arrives late, after an unpause, does so too: a kill switch
+    /// that asks clocks first would be none.
     pub async fn pause(
         &self,
         backend: Option<&BackendName>,

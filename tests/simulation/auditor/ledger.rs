@@ -93,6 +93,9 @@ impl Auditor {
                 self.count("a person pauses");
                 trace.note(now, process.name(), None, || format!("pauses {key}"));
             }
+            if asked.uses(":ahead") {
+                trace.note(now, process.name(), None, || format!("unpauses {key}"));
+            }
         }
     }
 
