@@ -6,4 +6,5 @@ mod format;
 mod index;
 mod life;
 mod observed;
+mod units;
 mod whole;

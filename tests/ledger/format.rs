@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use aws_sdk_dynamodb::{primitives::Blob, types::AttributeValue};
 use ledger::{
-    Arming, ClaimRequest, ClaimRule, Claimed, Completed, Completion, Ended, HoldRequest, HoldSet, Ledger, LedgerError,
-    MAX_INCARNATION_BYTES, MAX_OWNER_BYTES, Options, Rearmed, Registered,
+    ClaimRequest, Claimed, Completion, Ended, HoldRequest, HoldSet, Ledger, LedgerError, MAX_INCARNATION_BYTES,
+    MAX_OWNER_BYTES, Options, Registered,
 };
 use lifecycle::{
     BackendName, Busy, Incarnation, Observation, RuntimeId, State, Tier, Time, id::MAX_ID_BYTES, record::Hold,
@@ -35,12 +35,17 @@ fn bytes(item: &Item) -> usize {
 }
 
 /// The runtime with the longest key: 128 bytes of backend, 128 of id of which each is percent-encoded.
-fn longest() -> RuntimeId {
+pub(super) fn longest() -> RuntimeId {
     RuntimeId::new(&BackendName::new(&"b".repeat(MAX_ID_BYTES)).unwrap(), &[0xff; MAX_ID_BYTES]).unwrap()
 }
 
+/// The longest name of a run.
+pub(super) fn longest_run() -> Incarnation {
+    Incarnation::new("i".repeat(MAX_INCARNATION_BYTES))
+}
+
 /// A record in which every attribute is there and none could be longer, claimed for a shed.
-fn largest() -> Item {
+pub(super) fn largest() -> Item {
     // 13 digits: any time until the year 2286; none of them ends in zeros, which would be stored shorter.
     let time = || number(9_999_999_999_999_u64);
     let mut item: Item = ["ss", "fs", "if", "la", "fz", "bu", "rs", "ca", "ar", "wa", "ab", "cd", "no", "sv", "cu"]
@@ -87,59 +92,6 @@ async fn a_backends_long_name_is_digested_in_the_index_and_found_there() {
     world.ledger.observe(&look, due(10), at(0)).await.unwrap();
     let found = world.ledger.due(longest().backend(), at(10), 10).await.unwrap();
     assert_eq!(found.ids, [(longest(), at(10))]);
-}
-
-/// Write units of the main table and its index, per operation on the largest record, as the store counts.
-#[tokio::test]
-async fn a_heartbeat_costs_one_unit_and_a_claim_its_end_and_a_re_arm_three_at_most() {
-    let world = world().await;
-    let ledger = &world.ledger;
-    let late = |seconds: i64| Time::from_millis(9_999_999_000_001 + seconds * 1_000);
-    let mut item = largest();
-    item.insert("st".to_owned(), text("running"));
-    item.insert("ep".to_owned(), number(u64::MAX - 9));
-    item.insert("im".to_owned(), number(1_799_999_u64));
-    for name in ["co", "cu", "wa", "fz", "bu", "hu"] {
-        item.remove(name);
-    }
-    for name in ["ss", "fs", "if", "la", "rs", "ar", "cd", "no", "sv", "due_at"] {
-        item.insert(name.to_owned(), number(late(0).millis()));
-    }
-    world.put(item.clone()).await;
-    let units = || {
-        let calls = world.wire.calls().into_iter().filter(|call| call.request["Key"]["sk"]["S"] == "record");
-        calls.map(|call| call.units()).collect::<Vec<_>>()
-    };
-    let runtime = longest();
-    let run = Some(Incarnation::new("i".repeat(MAX_INCARNATION_BYTES)));
-
-    units();
-    let beat = ledger.heartbeat(&runtime, Some(u64::MAX - 9), None, late(10)).await.unwrap();
-    assert_eq!((beat, units()), (ledger::Heartbeat::Recorded, vec![1.0]));
-    let busy = Some(std::time::Duration::from_hours(1));
-    let beat = ledger.heartbeat(&runtime, Some(u64::MAX - 9), busy, late(20)).await.unwrap();
-    assert_eq!((beat, units()), (ledger::Heartbeat::Recorded, vec![1.0]));
-    let rearmed = ledger.rearm(&runtime, late(0), late(1)).await.unwrap();
-    assert_eq!((matches!(rearmed, Rearmed::Until(_)), units()), (true, vec![3.0]));
-
-    let request = ClaimRequest {
-        id: runtime.clone(),
-        epoch: u64::MAX - 9,
-        incarnation: run,
-        owner: "o".repeat(MAX_OWNER_BYTES),
-        until: late(10_001),
-        rule: ClaimRule::Idle { cutoff: late(20) },
-        ..super::fixture::idle_claim("x", &registered(), 0, 0)
-    };
-    let token = won(ledger.claim(&request, late(10_000)).await.unwrap()).token;
-    assert_eq!(units(), vec![3.0]);
-    let done = Completion {
-        ended: Ended::Suspended,
-        saved_as_of: Some(late(9_999)),
-        arming: Arming { idle_ms: Some(1), cap_at: Some(late(3)), due_at: Some(late(20_000)) },
-    };
-    let ended = ledger.complete(&runtime, token, &done, late(10_005)).await.unwrap();
-    assert_eq!((ended, units()), (Completed::Done { wanted: false }, vec![3.0]));
 }
 
 /// An item of the format before 1: no `v`, no `first_seen`, no `frozen_since`.

@@ -122,3 +122,9 @@ fn a_hold_in_place_of_another_ends_when_it_says() {
 fn a_pause_that_arrives_late_is_taken_back_by_whoever_sees_it() {
     holds(3924);
 }
+
+/// Its id was taken again when its agent, whose heartbeats alone told of it, had gone: nobody ever heard of it.
+#[test]
+fn what_nobody_ever_heard_of_is_kept() {
+    holds(5418);
+}

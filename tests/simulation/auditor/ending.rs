@@ -9,7 +9,7 @@ use lifecycle::{
 
 use super::{Auditor, Row};
 use crate::simulation::{
-    scenario::{MINUTE, Scenario},
+    scenario::{MINUTE, Scenario, Shows},
     trace::offset,
     world::{By, Runtime, World},
 };
@@ -111,8 +111,9 @@ impl Auditor {
             return None;
         }
         let rules = self.scenario.rules();
-        let acknowledged = self.truths.get(id).is_some_and(|truth| truth.acknowledged.is_some());
-        let known = !there.kind.mute() || acknowledged || rules.unknown_after.is_some();
+        // Whoever has taken the id again need not be whose heartbeats were heard.
+        let heard = self.truths.get(id).is_some_and(|truth| truth.acknowledged >= Some(there.born));
+        let known = there.kind.shows != Shows::Nothing || heard || rules.unknown_after.is_some();
         let idle_since = there.active.max(there.running_since);
         if known && !there.kind.lasting && idle_since <= calm_since.plus(10 * MINUTE) {
             return Some((5, format!("it is idle since {} and runs", offset(idle_since))));
