@@ -8,6 +8,7 @@
 //! | `counters` | a budget is never over its limit; a backend's lease has one holder, whose fence ends with it |
 //! | `brawl` | everything at once by twelve hands, audited afterwards from who did what and when |
 //! | `passes` | whole passes against heartbeats and wakes: nothing is suspended after an acknowledged sign of life |
+//! | `workspaces` | of fifty who want a lease one has it; of fifty commits onto one generation one is the next, and no stale writer's |
 //! | `processes` | several processes on one data folder: one winner a round |
 //!
 //! Each is written once over a client, and runs on the engine in this process and, in `.ci/run`, on a server:
@@ -26,6 +27,7 @@ mod heartbeats;
 mod lives;
 mod passes;
 mod processes;
+mod workspaces;
 
 /// Each race, with its rounds on the engine in this process and on a server.
 macro_rules! races {
@@ -65,4 +67,6 @@ races! {
     brawl::everything_at_once_keeps_the_promises: 8, 8;
     passes::nothing_is_suspended_after_an_acknowledged_sign_of_life: 20, 8;
     passes::a_wake_beside_passes_ends_in_one_state: 20, 8;
+    workspaces::a_lease_has_one_holder: 10, 5;
+    workspaces::commits_make_one_history: 10, 5;
 }

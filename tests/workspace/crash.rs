@@ -14,7 +14,6 @@ use proptest::{
 use workspace::{
     Pushed,
     collect::{Mode, Retention, collect},
-    commit::Commit as _,
 };
 
 use super::{
@@ -55,7 +54,7 @@ async fn child() {
 
 async fn collected(lab: &Lab) {
     let retention = Retention { last: 1, grace: Duration::ZERO };
-    collect(&lab.blobs, &lab.commit, &name(), retention, Mode::Act, lab.now()).await.unwrap();
+    collect(&lab.blobs, &*lab.commit, &name(), retention, Mode::Act, lab.now()).await.unwrap();
 }
 
 fn spawned(folder: &Path, verb: &str, seed: u64) -> Child {

@@ -6,7 +6,7 @@ use filetime::{FileTime, set_file_mtime};
 use workspace::{
     blobs::Blobs as _,
     collect::{Collected, Fate, Mode, Retention, collect, fork},
-    commit::{Acquired, Commit as _, Committed, Head},
+    commit::{Acquired, Committed, Head},
     key::Name,
     verify,
 };
@@ -40,7 +40,7 @@ async fn push_dated(lab: &Lab, host: &Host, text: &str) {
 }
 
 async fn run(lab: &Lab, mode: Mode) -> BTreeMap<String, (u64, Fate)> {
-    match collect(&lab.blobs, &lab.commit, &name(), KEEP, mode, lab.now()).await.unwrap() {
+    match collect(&lab.blobs, &*lab.commit, &name(), KEEP, mode, lab.now()).await.unwrap() {
         Collected::Done(fates) => fates,
         other @ Collected::Leased { .. } => panic!("{other:?}"),
     }
@@ -87,7 +87,7 @@ async fn nothing_is_collected_under_a_lease() {
     let lab = Lab::new();
     push_dated(&lab, &lab.host("here"), "work").await;
     let (lease, _) = lab.lease("somebody").await;
-    let collected = collect(&lab.blobs, &lab.commit, &name(), KEEP, Mode::Act, lab.now()).await.unwrap();
+    let collected = collect(&lab.blobs, &*lab.commit, &name(), KEEP, Mode::Act, lab.now()).await.unwrap();
     assert_eq!(collected, Collected::Leased { owner: "somebody".to_owned(), until_ms: lease.until_ms });
 }
 
@@ -101,7 +101,7 @@ async fn when_a_kept_manifest_cannot_be_read_nothing_is_removed() {
     let head = lab.commit.head(&name()).await.unwrap().unwrap();
     lab.blobs.put(&head.manifest.to_string(), b"{}").await.unwrap();
     lab.pass(3 * GRACE);
-    collect(&lab.blobs, &lab.commit, &name(), KEEP, Mode::Act, lab.now()).await.unwrap_err();
+    collect(&lab.blobs, &*lab.commit, &name(), KEEP, Mode::Act, lab.now()).await.unwrap_err();
     assert_eq!(keys(&lab), 6);
     assert_eq!(lab.commit.lease(&name()).await.unwrap(), None, "the lease was given back");
 }
@@ -120,7 +120,7 @@ async fn a_fork_shares_its_templates_layers_which_are_never_collected() {
     let Acquired::Granted { lease, head: None } = lab.commit.acquire(&child, "host", TTL).await.unwrap() else {
         panic!()
     };
-    let forked = fork(&lab.blobs, &lab.commit, &template, &lease, lab.nonce(), lab.now()).await.unwrap();
+    let forked = fork(&lab.blobs, &*lab.commit, &template, &lease, lab.nonce(), lab.now()).await.unwrap();
     assert_eq!(forked, Committed::Done);
     for number in 0..4 {
         push_dated(&lab, &here, &number.to_string()).await;

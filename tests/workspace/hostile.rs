@@ -7,7 +7,7 @@ use workspace::{
     BadFrame, Error, Pulled,
     archive::{BLOCK, Reader, Refused, header, trailer},
     blobs::Blobs as _,
-    commit::{After, Commit as _, Head},
+    commit::{After, Head},
     entry::{Entry, Kind, Mtime},
     key::{Key, Sort},
     manifest::{BadManifest, Counts, FORMAT, FrameRow, Layer, LongFile, Manifest, Root},

@@ -139,7 +139,7 @@ async fn caches_are_left_out_only_by_a_rule_that_the_manifest_has() {
     fs::write(here.project.join(".env"), "SECRET=1").unwrap();
     let rule = Exclusion { names: "node_modules/.cache".to_owned(), why: "bundlers make it again".to_owned() };
     let request = Push { rules: Rules::new([rule.clone()]).unwrap(), ..lab.push_request(&here).await };
-    let Pushed::Committed { manifest, .. } = push(&lab.store, &lab.commit, request).await.unwrap() else { panic!() };
+    let Pushed::Committed { manifest, .. } = push(&lab.store, &*lab.commit, request).await.unwrap() else { panic!() };
     assert!(manifest.exclusions.contains(&rule));
     let there = lab.bare_host("there");
     lab.pull(&there).await;
@@ -248,7 +248,7 @@ async fn several_roots_come_back_each_to_its_place() {
     };
     let here = lab.host("here");
     let request = Push { place: roots(""), ..lab.push_request(&here).await };
-    push(&lab.store, &lab.commit, request).await.unwrap();
+    push(&lab.store, &*lab.commit, request).await.unwrap();
     let request = workspace::Pull { place: roots("new-"), ..lab.pull_request(&here).await };
     pull(&lab.store, request, &watch::Sender::default()).await.unwrap();
     for root in ["p", "c", "h"] {

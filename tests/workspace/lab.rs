@@ -10,18 +10,21 @@ use std::{
     time::Duration,
 };
 
+use ledger::{Options, Workspaces};
 use tempfile::TempDir;
 use tokio::sync::watch;
 use workspace::{
-    Basis, Local, Place, Pull, Pulled, Push, Pushed, Ready, RootPath, Store,
+    Basis, Local, Place, Pull, Pulled, Push, Pushed, Ready, RootPath, Store, Watched,
     blobs::directory::Directory,
-    commit::{Acquired, After, Commit as _, Head, Lease, directory::DirectoryCommit},
+    commit::{Acquired, After, Commit, Head, Lease, directory::DirectoryCommit},
     exclude::Rules,
     key::Name,
     member::Member,
     pull, push,
     time::Clock,
 };
+
+use crate::ledger::fixture::{World, options, world_with};
 
 /// How long a lease is held, and by how much clocks may differ.
 pub(super) const TTL: Duration = Duration::from_mins(1);
@@ -31,7 +34,7 @@ pub(super) const SKEW: Duration = Duration::from_secs(10);
 pub(super) struct Lab {
     pub(super) folder: Folder,
     pub(super) blobs: Directory,
-    pub(super) commit: DirectoryCommit,
+    pub(super) commit: Arc<dyn Commit>,
     pub(super) store: Store,
     pub(super) now: Arc<AtomicI64>,
     nonce: AtomicU64,
@@ -59,6 +62,14 @@ impl Lab {
         Self::of(Folder { path: made.path().to_path_buf(), _made: Some(made) }, 1)
     }
 
+    /// With its records in a ledger.
+    pub(super) async fn on_ledger() -> (Self, World) {
+        let lab = Self::new();
+        let world = world_with(Options { skew: SKEW, ..options() }).await;
+        let commit = Arc::new(Workspaces::new(world.ledger.clone(), lab.store.clock.clone()));
+        (Self { commit, ..lab }, world)
+    }
+
     /// Another process's, whose uploads and nonces begin at `seed`.
     pub(super) fn at(path: PathBuf, seed: u64) -> Self {
         Self::of(Folder { path, _made: None }, seed)
@@ -72,7 +83,7 @@ impl Lab {
         };
         let blobs =
             Directory::new(folder.path().join("bucket"), [7; 32], seed << 32, Duration::from_mins(15), clock.clone());
-        let commit = DirectoryCommit::new(folder.path().join("records"), clock.clone(), SKEW);
+        let commit = Arc::new(DirectoryCommit::new(folder.path().join("records"), clock.clone(), SKEW));
         let store = Store { signer: Arc::new(blobs.clone()), wire: Arc::new(blobs.clone()), clock };
         Self { folder, blobs, commit, store, now, nonce: AtomicU64::new(seed << 32) }
     }
@@ -123,11 +134,13 @@ impl Lab {
             nonce: self.nonce(),
             level: 1,
             threads: 2,
+            ttl: TTL,
+            watched: Watched::default(),
         }
     }
 
     pub(super) async fn try_push(&self, host: &Host) -> Result<Pushed, workspace::Error> {
-        push(&self.store, &self.commit, self.push_request(host).await).await
+        push(&self.store, &*self.commit, self.push_request(host).await).await
     }
 
     /// Pushes what must be pushed.
@@ -148,6 +161,7 @@ impl Lab {
             nonce: self.nonce(),
             threads: 2,
             connections: 4,
+            watched: Watched::default(),
         }
     }
 
@@ -181,3 +195,28 @@ pub(super) fn place(roots: &[(&str, &Path)], state: &Path) -> Place {
     let root = |(name, path): &(&str, &Path)| RootPath { name: Member::parse(name).unwrap(), path: path.to_path_buf() };
     Place::new(roots.iter().map(root).collect(), state).unwrap()
 }
+
+/// Each scenario with the records in a folder and with the records in a ledger.
+macro_rules! with_both_keepers {
+    ($($scenario:ident;)*) => {
+        mod in_a_folder {
+            $(
+                #[tokio::test]
+                async fn $scenario() {
+                    super::$scenario($crate::workspace::lab::Lab::new()).await;
+                }
+            )*
+        }
+
+        mod in_a_ledger {
+            $(
+                #[tokio::test]
+                async fn $scenario() {
+                    super::$scenario($crate::workspace::lab::Lab::on_ledger().await.0).await;
+                }
+            )*
+        }
+    };
+}
+
+pub(super) use with_both_keepers;

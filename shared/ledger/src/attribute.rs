@@ -15,7 +15,7 @@ use lifecycle::Time;
 pub(crate) type Item = HashMap<String, AttributeValue>;
 
 /// The word in expressions and in the design, and the stored name.
-const NAMES: [(&str, &str); 27] = [
+const NAMES: [(&str, &str); 32] = [
     ("epoch", "ep"),
     ("incarnation", "ic"),
     ("state", "st"),
@@ -43,6 +43,11 @@ const NAMES: [(&str, &str); 27] = [
     ("token", "tk"),
     ("mark", "mk"),
     ("swept_under", "pol"),
+    ("manifest", "mf"),
+    ("digest", "dg"),
+    ("generation", "ge"),
+    ("as_of", "ao"),
+    ("bytes", "sz"),
 ];
 
 /// The name under which `word` is stored; a word that is not in the table is its own name.

@@ -24,6 +24,11 @@ pub(crate) fn key(id: &RuntimeId) -> String {
     format!("runtime/{id}")
 }
 
+/// What the partition keys of a backend's runtimes begin with.
+pub(crate) fn prefix(backend: &BackendName) -> String {
+    format!("runtime/{backend}/")
+}
+
 /// The runtime of a partition key.
 pub(crate) fn runtime(key: &str) -> Option<RuntimeId> {
     RuntimeId::from_str(key.strip_prefix("runtime/")?).ok()

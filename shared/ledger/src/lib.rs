@@ -3,7 +3,8 @@
 //! ```text
 //! pass, functions ──► Ledger ──► conditions (one table) ──► aws-sdk-dynamodb ──► AWS, or `embedded`
 //!                        │
-//!                        └──► item ──► lifecycle::Record
+//!                        ├──► item ──► lifecycle::Record
+//!                        └──► Workspaces ──► workspace::commit::Commit
 //! ```
 //!
 //! **Invariants.** A claim commits only if no activity newer than its evidence has been acknowledged:
@@ -20,7 +21,8 @@
 //! between. Here the decision's evidence is a condition of the write itself, evaluated by the store, and what
 //! stood there is returned with the refusal: a lost race costs no second read.
 //!
-//! What each operation demands, writes and may cost is one table of rows, in `conditions`; an item's form is in `item`.
+//! What each operation demands, writes and may cost is one table of rows, in `conditions`; an item's form is in `item`. The
+//! leases and heads of workspaces are records of their own, which [`Workspaces`] keeps for the engine.
 
 mod attribute;
 mod audit;
@@ -36,6 +38,7 @@ mod runtime;
 mod store;
 mod tables;
 mod unit;
+mod workspace;
 
 use std::{sync::Arc, time::Duration};
 
@@ -51,6 +54,7 @@ pub use outcome::{
 };
 pub use request::{ClaimRequest, ClaimRule, Completion, Detail, Ended, Failure, HoldRequest, ProbeSeen};
 pub use unit::{Pause, Unit};
+pub use workspace::{WorkspacePage, WorkspaceRecord, Workspaces};
 
 /// The longest incarnation that a record holds, in bytes. Docker's (an id of 64 hex digits and a time) has 95.
 pub const MAX_INCARNATION_BYTES: usize = 100;

@@ -23,7 +23,8 @@ const SCAN_PAGE: i32 = 1_000;
 /// Which part of the table a scan reads.
 pub(crate) struct ScanSlice<'a> {
     pub(crate) operation: &'static str,
-    pub(crate) backend: &'a BackendName,
+    /// What their partition keys begin with.
+    pub(crate) prefix: &'a str,
     /// The words of the attributes that it returns; none: all.
     pub(crate) words: &'a [&'static str],
 }
@@ -111,7 +112,9 @@ impl Ledger {
     /// A page of a backend's records. It reads through the whole table, a page a call: for a listing by a
     /// person, for absences, not for a tick.
     pub async fn records(&self, backend: &BackendName, page: Option<Cursor>) -> Result<RecordPage, LedgerError> {
-        let (items, next) = self.scan(&ScanSlice { operation: "records", backend, words: &[] }, page).await?;
+        let prefix = item::prefix(backend);
+        let slice = ScanSlice { operation: "records", prefix: &prefix, words: &[] };
+        let (items, next) = self.scan(&slice, page).await?;
         let mut records = RecordPage { next, ..RecordPage::default() };
         for found in items {
             let key = found.get("pk").and_then(|key| key.as_s().ok()).cloned().unwrap_or_default();
@@ -128,7 +131,7 @@ impl Ledger {
         Ok(records)
     }
 
-    /// A page of a scan over a backend's records.
+    /// A page of a scan over records.
     pub(crate) async fn scan(
         &self,
         slice: &ScanSlice<'_>,
@@ -136,7 +139,7 @@ impl Ledger {
     ) -> Result<(Vec<Item>, Option<Cursor>), LedgerError> {
         let table = &self.options.tables.main;
         let filter = "begins_with(#pk, :prefix) AND #sk = :record";
-        let values = Values::default().text("prefix", format!("runtime/{}/", slice.backend)).text("record", RECORD);
+        let values = Values::default().text("prefix", slice.prefix).text("record", RECORD);
         let words: Vec<_> = ["pk"].iter().chain(slice.words).map(|word| format!("#{word}")).collect();
         let projection = (!slice.words.is_empty()).then(|| words.join(", "));
         let request = self

@@ -22,7 +22,7 @@ use std::{
 
 use tokio::sync::watch;
 use workspace::{
-    Basis, Local, Place, Pull, Pulled, Push, Pushed, Ready, RootPath, Store, Way,
+    Basis, Local, Place, Pull, Pulled, Push, Pushed, Ready, RootPath, Store, Watched, Way,
     blobs::directory::Directory,
     commit::{Acquired, After, Commit as _, directory::DirectoryCommit},
     exclude::Rules,
@@ -163,6 +163,8 @@ impl Bench {
             nonce: self.nonce(),
             level: 1,
             threads: threads(),
+            ttl: Duration::from_mins(10),
+            watched: Watched::default(),
         };
         push(&self.store, &self.commit, request).await.unwrap()
     }
@@ -177,6 +179,7 @@ impl Bench {
             nonce: self.nonce(),
             threads: threads(),
             connections: 8,
+            watched: Watched::default(),
         };
         let ready = watch::Sender::new(Ready::Nothing);
         let mut watching: watch::Receiver<Ready> = ready.subscribe();

@@ -7,7 +7,14 @@
 //!
 //! A [`Blobs`] is a [`Signer`]; over HTTP another one asks the host. Objects are immutable: a key is written once.
 
+pub mod bound;
 pub mod directory;
+#[cfg(feature = "http")]
+pub mod http;
+#[cfg(any(feature = "http", feature = "s3"))]
+mod meaning;
+#[cfg(feature = "s3")]
+pub mod s3;
 
 use std::{fmt, ops::Range};
 

@@ -12,7 +12,7 @@ use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    key::{Key, Name},
+    key::{Key, Name, Sort},
     time::Millis,
 };
 
@@ -42,6 +42,22 @@ pub struct Lease {
     pub token: u64,
     /// Until when, by the record keeper's clock.
     pub until_ms: Millis,
+}
+
+impl Lease {
+    /// Whether its holder may make this the head after generation `replaces`: it is the next one, and its manifest was
+    /// written for this workspace, under this token. A head comes from a sandbox, so every keeper looks.
+    pub fn check(&self, replaces: u64, head: &Head) -> Result<(), CommitError> {
+        let wrong = |why: &str| Err(CommitError { workspace: self.workspace.clone(), why: why.to_owned() });
+        let key = &head.manifest;
+        if key.sort != Sort::Manifest || key.workspace != self.workspace || key.token != self.token {
+            return wrong("the head's manifest was not written for this workspace under this lease");
+        }
+        if replaces.checked_add(1) != Some(head.generation) || key.generation != head.generation {
+            return wrong("the head is not of the generation after the one that it replaces");
+        }
+        Ok(())
+    }
 }
 
 /// How an attempt at a lease ended.
@@ -112,6 +128,7 @@ pub trait Commit: Send + Sync {
     /// Gives it back. One that is no longer held is not held.
     async fn release(&self, lease: &Lease) -> Result<(), CommitError>;
     /// Makes `head` the head, if the lease is current and the head's generation is still `replaces` (0: there is none).
+    /// A head that [`Lease::check`] refuses is an error.
     async fn commit(&self, lease: &Lease, replaces: u64, head: &Head, after: After) -> Result<Committed, CommitError>;
     /// The head, if there is one.
     async fn head(&self, workspace: &Name) -> Result<Option<Head>, CommitError>;

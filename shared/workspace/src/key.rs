@@ -39,6 +39,11 @@ impl Name {
     pub fn prefix(&self) -> String {
         format!("{WORKSPACES}/{}/", self.0)
     }
+
+    /// The key of the text that says how it is restored without Furlough.
+    pub fn restore_key(&self) -> String {
+        format!("{}RESTORE.txt", self.prefix())
+    }
 }
 
 impl fmt::Display for Name {

@@ -22,7 +22,9 @@
 //! five times as long as extracting everything, renames across the mount fail, and a daemon that dies takes the workspace
 //! with it. A tree of plain files, the hot ones first, is usable as early and stays one.
 //!
-//! The format is in [`mod@format`].
+//! The format is in [`mod@format`]. A store is a folder ([`blobs::directory`]) or, with the features `s3` and `http`, a bucket:
+//! the host's part needs credentials and an SDK, the sandbox's neither. What a sandbox asks to have signed goes through
+//! [`blobs::bound`].
 
 pub mod archive;
 mod beneath;
@@ -50,12 +52,14 @@ mod transfer;
 mod tree;
 pub mod verify;
 mod walk;
+mod watched;
 
 pub use error::Error;
 pub use format::RESTORE;
 pub use frame::BadFrame;
 pub use place::{Place, RootPath};
 pub use pull::{Local, Owner, Pull, Pulled, Ready, Way, pull};
-pub use push::{Basis, Push, Pushed, push};
+pub use push::{Basis, Push, Pushed, manifest_of, push};
 pub use transfer::Store;
 pub use verify::{Verified, verify};
+pub use watched::{Progress, Watched};

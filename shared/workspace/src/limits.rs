@@ -30,12 +30,17 @@ pub const MAX_ROOTS: usize = 16;
 /// The most layers in a chain: a base and sixteen deltas.
 pub const MAX_LAYERS: usize = 17;
 
+/// The longest owner of a lease, in bytes.
+pub const MAX_OWNER_BYTES: usize = 128;
+
 /// A part of an upload, in bytes, as long as the object stays below [`MAX_PARTS`] of them.
 pub const PART_BYTES: usize = 8 << 20;
 /// The most parts that one upload may have; S3 takes 10,000.
 pub const MAX_PARTS: u32 = 9_000;
 /// The largest part, in bytes: S3's bound.
 pub const MAX_PART_BYTES: u64 = 5 << 30;
+/// The most objects that one listing may have.
+pub const MAX_LISTED: usize = 1_000_000;
 
 /// A delta chain is replaced by a new base when the deltas hold more than this, whatever the base's size, in bytes …
 pub const DELTA_FLOOR_BYTES: u64 = 16 << 20;

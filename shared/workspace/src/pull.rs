@@ -46,6 +46,7 @@ use crate::{
     transfer::{Reading, Store},
     tree::{Change, Tree},
     walk::walk,
+    watched::Watched,
 };
 
 /// What happens to what is in the roots and in no snapshot.
@@ -76,6 +77,8 @@ pub struct Pull {
     pub threads: usize,
     /// How many ranges are read at once.
     pub connections: usize,
+    /// Who watches, and may stop it.
+    pub watched: Watched,
 }
 
 /// How far a pull is. Sent as it goes.
@@ -315,9 +318,20 @@ impl Pulling<'_> {
                 Ok::<_, Error>(Fetched { layer, first: frames.start, count: frames.len(), bytes, hot })
             }
         };
+        let watched = &self.pull.watched;
+        watched.expects(fetches.iter().map(|fetch| fetch.bytes.end - fetch.bytes.start).sum());
         let mut ranges = futures::stream::iter(fetches).map(read).buffer_unordered(self.pull.connections.max(1));
-        while let Some(fetched) = ranges.next().await {
-            if to.send(fetched?).await.is_err() {
+        loop {
+            let next = tokio::select! {
+                biased;
+                () = watched.stopped() => return Err(Error::Cancelled),
+                next = ranges.next() => next,
+            };
+            let Some(next) = next.transpose()? else { break };
+            let bytes = next.bytes.len() as u64;
+            watched.moved(bytes);
+            watched.did(bytes);
+            if to.send(next).await.is_err() {
                 // The writers have ended, and say why.
                 return Ok(());
             }

@@ -8,7 +8,7 @@ mod pack;
 mod sink;
 mod tail;
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use pack::{Outcome, Pack, Plan, unchanged};
@@ -17,7 +17,7 @@ use tokio::sync::mpsc;
 
 use crate::{
     cache::{CacheReader, CacheWriter, Origin, RowValues},
-    commit::{After, Commit, CommitError, Committed, Head, Lease},
+    commit::{After, Commit, CommitError, Committed, Head, Lease, Renewed},
     diff::compare,
     entry::Kind,
     error::{Asked as _, Error, raw},
@@ -36,7 +36,11 @@ use crate::{
     transfer::Store,
     tree::{Change, Id, Tree},
     walk::walk,
+    watched::Watched,
 };
+
+/// The shortest time between two renewals.
+const SHORTEST_WAIT: Duration = Duration::from_millis(10);
 
 pub(crate) const CACHE: &str = "cache";
 pub(crate) const NEXT_CACHE: &str = "cache.next";
@@ -73,6 +77,10 @@ pub struct Push {
     pub level: i32,
     /// How many threads walk, read and compress.
     pub threads: usize,
+    /// For how long the lease is renewed, at every third of it.
+    pub ttl: Duration,
+    /// Who watches, and may stop it.
+    pub watched: Watched,
 }
 
 /// How a push ended.
@@ -148,7 +156,19 @@ pub async fn push(store: &Store, commit: &dyn Commit, push: Push) -> Result<Push
     let push = Arc::new(push);
     let cache = usable_cache(&state, &push)?;
     let begun = Begun { state, parent, cache };
-    Pushing { store, commit, push }.run(begun).await
+    let pushing = Pushing { store, commit, push };
+    let mut work = std::pin::pin!(pushing.run(begun));
+    let lost = tokio::select! {
+        biased;
+        done = &mut work => return done,
+        () = pushing.lost() => &pushing.push.watched,
+    };
+    // What it has begun is undone, unless it was done already.
+    lost.stop();
+    match work.await {
+        Err(Error::Cancelled) => Ok(Pushed::Fenced),
+        done => done,
+    }
 }
 
 /// What the trees descend from. A commit whose answer was lost, or whose end a kill prevented, is found here.
@@ -178,7 +198,7 @@ fn usable_cache(state: &State, push: &Push) -> Result<Option<CacheReader>, Error
 }
 
 /// The manifest of a head, if its bytes are the ones that were committed.
-pub(crate) async fn manifest_of(store: &Store, head: &Head) -> Result<Manifest, Error> {
+pub async fn manifest_of(store: &Store, head: &Head) -> Result<Manifest, Error> {
     let key = head.manifest.to_string();
     let bytes = store.get_all(&key, MAX_MANIFEST_BYTES as u64).await?;
     let refused = |source| Error::Manifest { key: key.clone(), source };
@@ -214,6 +234,9 @@ impl Pushing<'_> {
             self.put_restore().await?;
         }
         self.store.put(&head.manifest.to_string(), bytes.into()).await?;
+        if self.push.watched.is_stopped() {
+            return Err(Error::Cancelled);
+        }
         let replaces = parent.as_ref().map_or(0, |(head, _)| head.generation);
         match self.commit(replaces, &head).await? {
             Committed::Fenced => return Ok(Pushed::Fenced),
@@ -226,6 +249,19 @@ impl Pushing<'_> {
         Ok(Pushed::Committed { head, manifest: Arc::new(manifest) })
     }
 
+    /// Holds the lease for as long as it is ours. A keeper that can't be asked is asked again: the commit decides.
+    async fn lost(&self) {
+        let Push { lease, ttl, .. } = &*self.push;
+        loop {
+            tokio::time::sleep((*ttl / 3).max(SHORTEST_WAIT)).await;
+            match self.commit.renew(lease, *ttl).await {
+                Ok(Renewed::Lost) => return,
+                Ok(Renewed::Until(_)) => {}
+                Err(error) => tracing::warn!(%error, "the lease could not be renewed; it is tried again"),
+            }
+        }
+    }
+
     fn key(&self, sort: Sort, generation: u64) -> Key {
         let Push { lease, nonce, .. } = &*self.push;
         Key { workspace: lease.workspace.clone(), sort, generation, token: lease.token, nonce: *nonce }
@@ -233,7 +269,7 @@ impl Pushing<'_> {
 
     /// Says the same in every version, so whatever is there may stay.
     async fn put_restore(&self) -> Result<(), Error> {
-        let key = format!("{}RESTORE.txt", self.push.lease.workspace.prefix());
+        let key = self.push.lease.workspace.restore_key();
         match self.store.put(&key, Bytes::from_static(RESTORE.as_bytes())).await {
             Err(crate::blobs::StoreError::Refused { .. }) => Ok(()),
             put => Ok(put?),
@@ -292,7 +328,7 @@ impl Pushing<'_> {
             };
             let work = tokio::task::spawn_blocking(move || packing.run());
             let name = key.to_string();
-            let (packed, sent) = tokio::join!(work, self.store.upload(&name, coming));
+            let (packed, sent) = tokio::join!(work, self.store.upload(&name, coming, &self.push.watched));
             let packed = packed.map_err(std::io::Error::other).asked("run", b"the packer")?;
             // A store that refuses ends the packer too: its reason is the better one.
             let sent = sent?;
@@ -438,8 +474,10 @@ impl Packing {
             scan.tree.node_mut(id).change = Change::Same;
         }
         let plan = Plan::of(&scan.tree, &scan.cold, &scan.walked);
+        push.watched.expects(plan.bytes(&scan.tree));
         let mut sink = Sink::new(parts, part_bytes(&scan.tree));
-        let pack = Pack { tree: &scan.tree, source: &source, plan: &plan, level: push.level, threads: push.threads };
+        let (tree, watched) = (&scan.tree, &push.watched);
+        let pack = Pack { tree, source: &source, plan: &plan, level: push.level, threads: push.threads, watched };
         let mut outcome = pack.run(&mut sink)?;
         if outcome.otherwise.is_empty() {
             let deleted = &mut scan.deleted;

@@ -8,14 +8,18 @@ use tokio::sync::mpsc::Receiver;
 
 use crate::{
     blobs::{Signed, Signer, StoreError, Tag, Upload, Wire},
+    error::Error,
     limits::{TRIES, URL_MARGIN},
     time::{Clock, Millis},
+    watched::Watched,
 };
 
 /// How many parts are on their way at once.
 const PARTS_IN_FLIGHT: usize = 4;
 /// How many full parts are signed at once.
 const SIGNED_AHEAD: u32 = 8;
+/// How long it is tried to give an upload up.
+const ABORT: Duration = Duration::from_secs(10);
 
 /// A store as a sandbox sees it.
 #[derive(Clone)]
@@ -32,6 +36,20 @@ impl std::fmt::Debug for Store {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Store")
     }
+}
+
+/// Work for the store, unless the push is given up.
+async fn unless_stopped<T>(watched: &Watched, work: impl Future<Output = Result<T, StoreError>>) -> Result<T, Error> {
+    tokio::select! {
+        biased;
+        () = watched.stopped() => Err(Error::Cancelled),
+        done = work => Ok(done?),
+    }
+}
+
+/// The next part, unless the push is given up.
+async fn next(parts: &mut Receiver<Bytes>, watched: &Watched) -> Result<Option<Bytes>, Error> {
+    unless_stopped(watched, async { Ok(parts.recv().await) }).await
 }
 
 /// Waits before a request is sent again: longer each time, up to some seconds.
@@ -113,21 +131,23 @@ impl Store {
     }
 
     /// Makes an object of the parts that come, each but the last as long as the first. False when none came.
-    pub(crate) async fn upload(&self, key: &str, mut parts: Receiver<Bytes>) -> Result<bool, StoreError> {
-        let Some(first) = parts.recv().await else { return Ok(false) };
-        let Some(second) = parts.recv().await else {
-            self.put(key, first).await?;
+    pub(crate) async fn upload(&self, key: &str, mut parts: Receiver<Bytes>, watched: &Watched) -> Result<bool, Error> {
+        let Some(first) = next(&mut parts, watched).await? else { return Ok(false) };
+        let Some(second) = next(&mut parts, watched).await? else {
+            let bytes = first.len() as u64;
+            unless_stopped(watched, self.put(key, first)).await?;
+            watched.moved(bytes);
             return Ok(true);
         };
-        let upload = self.begin(key).await?;
-        let sent = self.send_parts(&upload, [first, second], parts).await;
-        let done = match sent {
-            Ok(tags) => self.complete(&upload, &tags).await,
-            Err(error) => Err(error),
+        let upload = unless_stopped(watched, self.begin(key)).await?;
+        let sent = async {
+            let tags = self.send_parts(&upload, [first, second], parts, watched).await?;
+            self.complete(&upload, &tags).await
         };
+        let done = unless_stopped(watched, sent).await;
         if done.is_err() {
             // Its parts cost until they are given up; collection does it if this fails.
-            _ = self.signer.abort(&upload).await;
+            _ = tokio::time::timeout(ABORT, self.signer.abort(&upload)).await;
         }
         done.map(|()| true)
     }
@@ -163,6 +183,7 @@ impl Store {
         upload: &Upload,
         first: [Bytes; 2],
         mut parts: Receiver<Bytes>,
+        watched: &Watched,
     ) -> Result<Vec<Tag>, StoreError> {
         let part_bytes = first[0].len() as u64;
         let mut tags = Vec::new();
@@ -183,7 +204,7 @@ impl Store {
                 signed.reverse();
             }
             let request = if part.len() as u64 == part_bytes { signed.pop() } else { None };
-            flying.push(self.send_part(upload, number, part, request));
+            flying.push(self.send_part(upload, number, part, request, watched));
             if flying.len() >= PARTS_IN_FLIGHT
                 && let Some(sent) = flying.next().await
             {
@@ -203,6 +224,7 @@ impl Store {
         number: u32,
         part: Bytes,
         mut request: Option<Signed>,
+        watched: &Watched,
     ) -> Result<(u32, Tag), StoreError> {
         let mut tried = 0;
         loop {
@@ -216,7 +238,10 @@ impl Store {
                 self.wire.put(&signed, part.clone()).await
             };
             match sent.await {
-                Ok(tag) => return Ok((number, tag)),
+                Ok(tag) => {
+                    watched.moved(part.len() as u64);
+                    return Ok((number, tag));
+                }
                 Err(StoreError::Busy { .. } | StoreError::Expired(_)) if tried + 1 < TRIES => {
                     pause(tried).await;
                     tried += 1;

@@ -94,11 +94,32 @@ fn found(name: Vec<u8>, kind: Kind, stat: &Stat, now: Mtime) -> Found {
     }
 }
 
+/// The bits that let somebody act as somebody else.
+const SET_ID: u32 = 0o6000;
+
+/// Whether a directory has its bit from the one above it, of which it is told already.
+fn inherits(above: impl AsFd, kind: Kind) -> bool {
+    kind == Kind::Directory && Stat::of(above).is_ok_and(|above| above.permissions() & SET_ID != 0)
+}
+
 struct Walker<'a> {
     work: Mutex<Work>,
     more: Condvar,
     rules: &'a Rules,
     now: Mtime,
+}
+
+/// If a walker panics, the others end too, and don't wait for what it had.
+struct Fallen<'a>(&'a Walker<'a>);
+
+impl Drop for Fallen<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            let fallen: Result<(), _> = Err(std::io::Error::other("it panicked")).asked("run", b"a walk");
+            self.0.lock().failed = fallen.err();
+            self.0.more.notify_all();
+        }
+    }
 }
 
 /// What a directory has.
@@ -111,6 +132,7 @@ struct Listed {
 impl Walker<'_> {
     fn run(&self) {
         while let Some(job) = self.next() {
+            let _fallen = Fallen(self);
             let listed = self.list(&job);
             let mut work = self.lock();
             work.busy -= 1;
@@ -171,7 +193,7 @@ impl Walker<'_> {
     fn look(&self, job: &Job, handle: impl AsFd, name: &[u8], listed: &mut Listed) {
         let mut leave = |why| listed.left_out.push((name.to_vec(), why));
         // What is gone by now is not there.
-        let Ok(stat) = Stat::at(handle, name) else { return };
+        let Ok(stat) = Stat::at(&handle, name) else { return };
         let kind = match stat.file_type() {
             FileType::RegularFile => Kind::File,
             FileType::Directory => Kind::Directory,
@@ -182,6 +204,9 @@ impl Walker<'_> {
         };
         if job.path_bytes + 1 + name.len() > MAX_PATH_BYTES || job.depth + 1 > MAX_DEPTH {
             return leave("its path is too long or too deep");
+        }
+        if kind != Kind::Symlink && stat.permissions() & SET_ID != 0 && !inherits(handle, kind) {
+            leave("its set-user and set-group bits are kept, and not restored");
         }
         listed.found.push(found(name.to_vec(), kind, &stat, self.now));
     }

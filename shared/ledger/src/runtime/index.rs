@@ -102,7 +102,8 @@ impl Ledger {
     /// left alone.
     pub async fn heal(&self, backend: &BackendName, page: Option<Cursor>, now: Time) -> Result<Healed, LedgerError> {
         let words = ["state", "v", "due_shard", "due_at"];
-        let slice = ScanSlice { operation: "heal", backend, words: &words };
+        let prefix = item::prefix(backend);
+        let slice = ScanSlice { operation: "heal", prefix: &prefix, words: &words };
         let (items, next) = self.scan(&slice, page).await?;
         let mut healed = Healed { next, ..Healed::default() };
         for found in items {

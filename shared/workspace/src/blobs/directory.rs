@@ -20,6 +20,12 @@ use crate::{
 
 const UPLOADS: &str = ".uploads";
 const SCHEME: &str = "directory:";
+/// An upload's name: its number, and a mark of its key.
+const NUMBER_DIGITS: usize = 16;
+
+fn mark(key: &str) -> String {
+    format!("-{}", &blake3::hash(key.as_bytes()).to_hex()[..16])
+}
 
 /// A store in a folder.
 #[derive(Clone)]
@@ -91,8 +97,15 @@ impl Directory {
         if key.split('/').all(plain) { Ok(self.0.folder.join(key)) } else { Err(refused(key, "this is no key")) }
     }
 
-    fn parts(&self, upload: &str) -> PathBuf {
-        self.0.folder.join(UPLOADS).join(upload)
+    /// The folder of an upload. Its name comes from whoever asks, so it is one that this store gives, and of this key.
+    fn parts(&self, key: &str, upload: &str) -> Result<PathBuf, StoreError> {
+        let (number, of) = upload.split_at_checked(NUMBER_DIGITS).unwrap_or_default();
+        let is_number = number.len() == NUMBER_DIGITS && number.bytes().all(|byte| byte.is_ascii_hexdigit());
+        if is_number && of == mark(key) {
+            Ok(self.0.folder.join(UPLOADS).join(upload))
+        } else {
+            Err(refused(key, "there is no such upload"))
+        }
     }
 
     fn sign(&self, key: &str, grant: Grant<'_>) -> Signed {
@@ -151,12 +164,12 @@ impl Directory {
         let number = self.0.next.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         let folder = self.0.folder.join(UPLOADS);
         fs::create_dir_all(&folder).map_err(|error| local(key, &error))?;
-        Ok(folder.join(format!("{number:016x}")))
+        Ok(folder.join(format!("{number:016x}{}", mark(key))))
     }
 
     fn join(&self, upload: &Upload, tags: &[Tag]) -> Result<(), StoreError> {
         let key = &upload.key;
-        let folder = self.parts(&upload.id);
+        let folder = self.parts(key, &upload.id)?;
         if !folder.exists() {
             // Done again, it is done.
             return if self.path(key)?.exists() { Ok(()) } else { Err(refused(key, "there is no such upload")) };
@@ -164,18 +177,17 @@ impl Directory {
         if tags.is_empty() || tags.len() > MAX_PARTS as usize {
             return Err(StoreError::Limit { key: key.clone(), why: format!("{} parts", tags.len()) });
         }
-        let part = |at: usize| folder.join(format!("{}-{}", at + 1, tags[at]));
-        let first = part(0);
-        let mut whole = fs::OpenOptions::new()
-            .append(true)
-            .open(&first)
-            .map_err(|_| refused(key, "part 1 is not the one that was sent"))?;
-        for at in 1..tags.len() {
-            let mut next = fs::File::open(part(at))
-                .map_err(|_| refused(key, &format!("part {} is not the one that was sent", at + 1)))?;
-            io::copy(&mut next, &mut whole).map_err(|error| local(key, &error))?;
+        // Whole anew each time: one that was broken off is written over.
+        let whole = folder.join("whole");
+        let mut file = fs::File::create(&whole).map_err(|error| local(key, &error))?;
+        for (number, tag) in (1..).zip(tags) {
+            let other = || refused(key, &format!("part {number} is not the one that was sent"));
+            // A tag comes from whoever asks.
+            let tag = blake3::Hash::from_hex(tag).map_err(|_| other())?.to_hex();
+            let mut part = fs::File::open(folder.join(format!("{number}-{tag}"))).map_err(|_| other())?;
+            io::copy(&mut part, &mut file).map_err(|error| local(key, &error))?;
         }
-        self.publish(&first, key)?;
+        self.publish(&whole, key)?;
         fs::remove_dir_all(&folder).map_err(|error| local(key, &error))
     }
 }
@@ -212,7 +224,7 @@ impl Signer for Directory {
 
     async fn abort(&self, upload: &Upload) -> Result<(), StoreError> {
         let owned = upload.clone();
-        self.blocking(&upload.key, move |store| match fs::remove_dir_all(store.parts(&owned.id)) {
+        self.blocking(&upload.key, move |store| match fs::remove_dir_all(store.parts(&owned.key, &owned.id)?) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(local(&owned.key, &error)),
             _ => Ok(()),
         })
@@ -221,6 +233,10 @@ impl Signer for Directory {
 
     async fn sign_put(&self, key: &str, bytes: u64) -> Result<Signed, StoreError> {
         self.path(key)?;
+        if bytes > MAX_PART_BYTES {
+            let why = format!("{bytes} bytes in one request, and {MAX_PART_BYTES} are taken");
+            return Err(StoreError::Limit { key: key.to_owned(), why });
+        }
         Ok(self.sign(key, Grant::Put { bytes }))
     }
 
@@ -246,7 +262,7 @@ impl Wire for Directory {
             fs::write(&scratch, &bytes).map_err(|error| local(key, &error))?;
             let tag = blake3::hash(&bytes).to_hex().to_string();
             if let Grant::Part { upload, number, .. } = grant {
-                let part = store.parts(upload).join(format!("{number}-{tag}"));
+                let part = store.parts(key, upload)?.join(format!("{number}-{tag}"));
                 fs::rename(&scratch, part).map_err(|_| refused(key, "there is no such upload"))?;
             } else {
                 store.publish(&scratch, key)?;

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::{Acquired, After, Commit, CommitError, Committed, Head, Lease, Renewed};
 use crate::{
     key::Name,
+    limits::MAX_OWNER_BYTES,
     time::{Clock, Millis},
 };
 
@@ -99,6 +100,10 @@ impl Record {
 #[async_trait]
 impl Commit for DirectoryCommit {
     async fn acquire(&self, workspace: &Name, owner: &str, ttl: Duration) -> Result<Acquired, CommitError> {
+        if owner.len() > MAX_OWNER_BYTES {
+            let why = format!("the owner has {} bytes; at most {MAX_OWNER_BYTES} are allowed", owner.len());
+            return Err(CommitError { workspace: workspace.clone(), why });
+        }
         let (now, until_ms) = (self.clock.now(), self.until(ttl));
         let free_from = millis(self.skew);
         let (name, owner) = (workspace.clone(), owner.to_owned());
@@ -145,6 +150,7 @@ impl Commit for DirectoryCommit {
     }
 
     async fn commit(&self, lease: &Lease, replaces: u64, head: &Head, after: After) -> Result<Committed, CommitError> {
+        lease.check(replaces, head)?;
         let (lease_held, head) = (lease.clone(), head.clone());
         self.with(&lease.workspace, move |record| {
             if record.head.as_ref() == Some(&head) {

@@ -17,6 +17,7 @@ use crate::{
     manifest::LongFile,
     source::{Long, Source, Taken},
     tree::{Change, Id, Tree},
+    watched::Watched,
 };
 
 /// What makes a frame.
@@ -53,6 +54,22 @@ impl Plan {
             }
         }
         plan
+    }
+
+    /// The content of what a job reads.
+    fn job_bytes(&self, tree: &Tree, at: usize) -> u64 {
+        match self.jobs[at] {
+            Job::Members { from, to } => self.order[from..to].iter().map(|id| tree.node(*id).size).sum(),
+            Job::Piece { id, index } => {
+                let rest = tree.node(id).size.saturating_sub(index as u64 * PIECE_BYTES as u64);
+                rest.min(PIECE_BYTES as u64)
+            }
+        }
+    }
+
+    /// The content of all that is to be read.
+    pub(crate) fn bytes(&self, tree: &Tree) -> u64 {
+        self.order.iter().map(|id| tree.node(*id).size).sum()
     }
 
     fn cut(&mut self, tree: &Tree, begin: usize) {
@@ -132,6 +149,7 @@ pub(crate) struct Pack<'a> {
     pub(crate) plan: &'a Plan,
     pub(crate) level: i32,
     pub(crate) threads: usize,
+    pub(crate) watched: &'a Watched,
 }
 
 struct Shared<'a> {
@@ -165,6 +183,7 @@ impl Shared<'_> {
         let mut long: Option<(Entry, Vec<Content>)> = None;
         for (at, job) in self.pack.plan.jobs.iter().enumerate() {
             let done = self.take(at)?;
+            self.pack.watched.did(self.pack.plan.job_bytes(self.pack.tree, at));
             let has_frame = done.frame.is_some();
             if let (Job::Piece { id, index: 0 }, true) = (job, has_frame) {
                 let size = self.pack.tree.node(*id).size;
@@ -229,12 +248,32 @@ impl Shared<'_> {
     fn work(&self) {
         let mut worker = None;
         while let Some(at) = self.next() {
+            let _fallen = Fallen { shared: self, at };
             let done = match &mut worker {
                 Some(worker) => Worker::job(worker, at),
                 none => Worker::new(self.pack).and_then(|fresh| none.insert(fresh).job(at)),
             };
             self.lock().ready.insert(at, done);
             self.moved.notify_all();
+        }
+    }
+}
+
+/// A worker's hold on its job: if it panics, whoever waits for the job is told.
+struct Fallen<'a> {
+    shared: &'a Shared<'a>,
+    at: usize,
+}
+
+impl Drop for Fallen<'_> {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            let fallen = std::io::Error::other("it panicked");
+            let mut queue = self.shared.lock();
+            queue.stop = true;
+            queue.ready.insert(self.at, Err(fallen).asked("run", b"the packer"));
+            drop(queue);
+            self.shared.moved.notify_all();
         }
     }
 }
@@ -353,4 +392,26 @@ pub(crate) fn unchanged(tree: &Tree, source: &Source<'_>, suspects: &[Id], threa
         }
     });
     same.into_inner().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Place, RootPath, member::Member};
+
+    /// It would wait for ever otherwise.
+    #[test]
+    fn whoever_waits_for_a_worker_that_panics_is_told() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = RootPath { name: Member::parse("project").unwrap(), path: folder.path().join("project") };
+        std::fs::create_dir(&root.path).unwrap();
+        let place = Place::new(vec![root], folder.path().join("state")).unwrap();
+        let (source, tree, watched) = (Source::open(&place).unwrap(), Tree::default(), Watched::default());
+        // There is no such member: a fault of ours, which a worker meets.
+        let plan = Plan { order: vec![7], jobs: vec![Job::Members { from: 0, to: 1 }; 100], hot: 0 };
+        let (parts, _coming) = tokio::sync::mpsc::channel(1);
+        let pack = Pack { tree: &tree, source: &source, plan: &plan, level: 1, threads: 4, watched: &watched };
+        let run = std::panic::AssertUnwindSafe(|| pack.run(&mut Sink::new(parts, 1 << 20)).map(drop));
+        std::panic::catch_unwind(run).unwrap_err();
+    }
 }

@@ -65,7 +65,8 @@ impl Sink {
     }
 
     fn send(&mut self) -> Result<(), Error> {
-        let part = std::mem::take(&mut self.part);
+        // As large as a part will be: one that grows by doubling would take twice that.
+        let part = std::mem::replace(&mut self.part, Vec::with_capacity(self.part_bytes));
         // Nobody takes parts any more: the push was given up.
         self.parts.blocking_send(part.into()).map_err(|_| Error::Cancelled)
     }
