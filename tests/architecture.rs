@@ -43,6 +43,7 @@ const EDGES: &[(&str, &[&str])] = &[
     (
         "furlough",
         &[
+            "aws",
             "backend",
             "backend-docker",
             "backend-modal",

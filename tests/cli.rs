@@ -13,3 +13,4 @@ mod switches;
 mod terminal;
 mod undo;
 mod usage;
+mod workspace;

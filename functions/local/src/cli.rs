@@ -5,6 +5,10 @@ use std::{net::SocketAddr, path::PathBuf, process::ExitCode};
 use clap::{Parser, Subcommand, ValueEnum, ValueHint};
 use clap_complete::Shell;
 
+mod workspace;
+
+pub(crate) use workspace::{Pull, Push, Workspace};
+
 use crate::{
     answer::{Exit, Fault},
     terminal::Terminal,
@@ -101,6 +105,9 @@ pub(crate) enum Command {
         #[arg(long)]
         empty: bool,
     },
+    /// Save folders to a store, generation after generation, and bring them back
+    #[command(subcommand)]
+    Workspace(Workspace),
     /// The kill switch: nothing is reclaimed until `furlough unpause`
     Pause {
         /// Only this backend

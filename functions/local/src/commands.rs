@@ -14,6 +14,7 @@ mod serve;
 mod trash;
 pub(crate) mod undo;
 mod wake;
+mod workspace;
 
 pub(crate) use check::faulty;
 
@@ -43,6 +44,7 @@ pub(crate) async fn run(cli: &Cli, terminal: Terminal) -> Result<Answer, Fault> 
         Command::Wake { runtime } => wake::command(&plant()?, &runtime.name).await,
         Command::History { runtime, limit } => history::command(&plant()?, &runtime.name, *limit).await,
         Command::Trash { empty } => trash::command(&plant()?, *empty).await,
+        Command::Workspace(asked) => workspace::command(&plant()?, asked).await,
         Command::Pause { backend, why } => pause::pause(&plant()?, backend.as_deref(), why).await,
         Command::Unpause { backend } => pause::unpause(&plant()?, backend.as_deref()).await,
         Command::Check { file } => check::check(file.as_deref(), config, terminal),

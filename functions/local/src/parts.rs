@@ -57,6 +57,11 @@ impl Plant {
         self.pass(word, ledger, self.notifier()?).await
     }
 
+    /// A copy of the records, to look at.
+    pub(crate) async fn copy(&self) -> Result<ledger::Ledger, Fault> {
+        store::looking(&self.data, &self.settings.policy).await
+    }
+
     /// The records themselves, and the store that they are in, for whoever serves them.
     pub(crate) async fn store(&self) -> Result<(embedded::Embedded, ledger::Ledger), Fault> {
         store::opened(&self.data, &self.settings.policy).await

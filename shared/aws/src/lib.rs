@@ -26,6 +26,8 @@ use settings::{Address, FileOrigin, Origin};
 const CALL: Duration = Duration::from_secs(8);
 const ATTEMPT: Duration = Duration::from_secs(3);
 const CONNECT: Duration = Duration::from_secs(2);
+/// How long a call to a store of workspaces may take.
+const PATIENCE: Duration = Duration::from_mins(10);
 
 /// The account that this process runs in, as its environment says.
 #[derive(Debug, Clone)]
@@ -47,6 +49,12 @@ impl Cloud {
     /// The client of the ledger.
     pub fn dynamodb(&self) -> aws_sdk_dynamodb::Client {
         aws_sdk_dynamodb::Client::new(&self.config)
+    }
+
+    /// The client of a store of workspaces. To put an object of thousands of parts together takes its time.
+    pub fn objects(&self) -> aws_sdk_s3::Client {
+        let limits = TimeoutConfig::builder().operation_timeout(PATIENCE).connect_timeout(CONNECT).build();
+        s3(&self.config.to_builder().timeout_config(limits).build())
     }
 
     /// What is read from `address`.

@@ -6,6 +6,7 @@
 //! | `budget.*` | nothing may be done | `max = "0%"`: nothing may be done, with a warning; `min = 0`: no floor; `per`: refused |
 //! | `breaker.*` | the default | refused: it would be off, or always open |
 //! | `clock.*`, `trash.keep`, `plan.valid`, `pass.*`, `stop_grace` | the default | refused |
+//! | `workspaces.*` | the default; `store`: the data folder | refused |
 //! | `notice.before_delete` | deletions give no notice | refused |
 //! | `overrides.min`, `.max`, `idle.signals` | refused; all signals | refused |
 //! | `match`, `match.*` | every runtime | refused: all or none could be meant |
@@ -36,6 +37,7 @@ use crate::{
 mod backend;
 mod cross;
 mod rules;
+mod workspaces;
 
 const HOUR: Duration = Duration::from_hours(1);
 const DAY: Duration = Duration::from_hours(24);
@@ -92,6 +94,7 @@ fn assemble(file: File, name: &str, around: &Surroundings, log: &mut Log<'_>) ->
         backends: backends.into_iter().map(|backend| backend.settings).collect(),
         notify,
         pass: pass(file.pass.map(|table| table.value).unwrap_or_default(), log),
+        workspaces: workspaces::workspaces(file.workspaces.map(|table| table.value).unwrap_or_default(), log),
         source: Source::Text(name.to_owned()),
         warnings: Vec::new(),
     }

@@ -50,6 +50,8 @@ table! {
         plan: PlanTable,
         /// The limits of a pass.
         pass: PassTable,
+        /// Where workspaces are kept, and how much of them.
+        workspaces: WorkspacesTable,
     }
 }
 
@@ -284,5 +286,17 @@ table! {
         deadline: Period,
         /// So many runtimes are acted on at once, from 1 to 256. Default 8.
         concurrency: Count,
+    }
+}
+
+table! {
+    /// `[workspaces]`
+    WorkspacesTable {
+        /// The bucket that they are kept in: `s3://BUCKET` or `s3://BUCKET/PREFIX`. Left out: the data folder.
+        store: Text,
+        /// So many generations of each are kept, from 1 to 1,000. Default 3.
+        keep: Count,
+        /// What is no longer referred to stays so long. Longer than the longest push and pull. Default `1d`.
+        grace: Period,
     }
 }

@@ -17,6 +17,8 @@ pub struct Settings {
     pub notify: Option<Notify>,
     /// The limits of a pass.
     pub pass: PassLimits,
+    /// Where workspaces are kept, and how much of them.
+    pub workspaces: WorkspaceSettings,
     /// Where it comes from.
     pub source: Source,
     /// What its author may not mean: at most [`MAX_FAULTS`](crate::MAX_FAULTS).
@@ -229,4 +231,30 @@ pub struct PassLimits {
     pub deadline: Duration,
     /// So many runtimes are acted on at once, 1 to 256. Default 8.
     pub concurrency: NonZeroU32,
+}
+
+/// Where workspaces are kept, and how much of them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WorkspaceSettings {
+    /// The bucket; `None`: the data folder.
+    pub store: Option<Bucket>,
+    /// How many generations of each, at least 1.
+    pub keep: u32,
+    /// How long what is no longer referred to stays.
+    pub grace: Duration,
+}
+
+/// A part of a bucket.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Bucket {
+    /// Its name.
+    pub name: String,
+    /// What stands before every key: empty, or ended by a slash.
+    pub prefix: String,
+}
+
+impl fmt::Display for Bucket {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "s3://{}/{}", self.name, self.prefix)
+    }
 }
