@@ -13,6 +13,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("lifecycle", &[]),
     ("workspace", &[]),
     ("telemetry", &[]),
+    ("access", &[]),
     ("embedded", &[]),
     ("backend", &["lifecycle"]),
     ("settings", &["lifecycle"]),
@@ -23,6 +24,10 @@ const EDGES: &[(&str, &[&str])] = &[
     ("backend-rest", &["backend", "lifecycle"]),
     ("backend-modal", &["backend", "lifecycle"]),
     ("pass", &["backend", "ledger", "lifecycle", "workspace"]),
+    // It stands where agents run: no credentials of AWS, and nothing that could use them.
+    ("sidecar", &["settings", "telemetry", "workspace"]),
+    // Both speak the protocol that the sidecar's module writes down.
+    ("workspace-function", &["access", "settings", "sidecar", "workspace"]),
     ("heartbeat", &["aws", "ledger", "lifecycle", "settings", "telemetry"]),
     (
         "reconcile",

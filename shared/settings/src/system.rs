@@ -58,6 +58,7 @@ variables! {
     Table = "FURLOUGH_TABLE": "the functions' table of records; default: `furlough`",
     ActionsTable = "FURLOUGH_ACTIONS_TABLE": "the functions' table of what was done; default: `furlough-actions`",
     Keys = "FURLOUGH_KEYS": "the keys of the heartbeat function's tokens: a secret's ARN, or a file",
+    InitKey = "FURLOUGH_INIT_KEY": "the sidecar's bootstrap key: who has it may bring and take workspaces",
     Reports = "FURLOUGH_REPORTS": "where the reconcile function puts reports: `s3://BUCKET/PREFIX`, or a folder",
 }
 
