@@ -3,6 +3,8 @@
 mod command;
 mod daytona;
 mod e2b;
+mod lab;
+mod openhands;
 mod passes;
 
 use std::{num::NonZeroU32, time::Duration};

@@ -15,14 +15,15 @@ mod simulators;
 use std::io::{Read as _, Write as _};
 
 use settings::system;
-use simulators::{Provider, Server, daytona, e2b};
+use simulators::{Provider, Server, daytona, e2b, openhands};
 
 #[tokio::main]
 async fn main() {
     match std::env::args().nth(1).as_deref() {
         Some("daytona") => serve(daytona::Daytona::default(), daytona::KEY).await,
         Some("e2b") => serve(e2b::E2b::default(), e2b::KEY).await,
-        other => panic!("{other:?} is no simulator; there are `daytona` and `e2b`"),
+        Some("openhands") => serve(openhands::OpenHands::default(), openhands::KEY).await,
+        other => panic!("{other:?} is no simulator; there are `daytona`, `e2b` and `openhands`"),
     }
 }
 

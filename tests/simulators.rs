@@ -9,6 +9,7 @@
 
 pub(crate) mod daytona;
 pub(crate) mod e2b;
+pub(crate) mod openhands;
 
 use std::{
     collections::BTreeMap,

@@ -5,33 +5,24 @@ mod contract;
 mod native;
 mod verbs;
 
-use backend::{Backend, Clock, Sighting, Target};
+use backend::{Backend, Clock};
 use backend_rest::{
     Key, Scope,
     daytona::{self, Options, connect},
 };
-use lifecycle::{BackendName, Observation, RuntimeId, State, policy::Pattern};
+use lifecycle::{BackendName, RuntimeId, policy::Pattern};
 
 use super::{RATE, minutes};
 use crate::simulators::{
-    Hands, Server,
+    Hands,
     daytona::{Daytona, KEY, Sandbox},
 };
 
-/// A server, its clock, and our backend for it.
-struct Lab {
-    server: Server<Daytona>,
-    hands: Hands,
-    backend: Backend,
-}
+type Lab = super::lab::Lab<Daytona>;
 
 impl Lab {
     async fn new() -> Self {
-        let hands = Hands::at("2026-11-30T10:00:00Z");
-        let told = hands.clone();
-        let server = Server::start(Daytona::default(), move || told.now()).await;
-        let backend = backend(&hands, server.address());
-        Self { server, hands, backend }
+        Self::of(Daytona::default(), backend).await
     }
 
     /// A sandbox, changed.
@@ -39,7 +30,7 @@ impl Lab {
         let mut state = self.server.state();
         let name = format!("n-{}", state.sandboxes.len());
         let id = state.add(&name, self.hands.now(), change);
-        RuntimeId::new(&self.backend.name, id.as_bytes()).unwrap()
+        self.id(&id)
     }
 
     fn running(&self) -> RuntimeId {
@@ -50,28 +41,9 @@ impl Lab {
         self.add(|sandbox| (sandbox.state, sandbox.desired) = ("stopped", "stopped"))
     }
 
-    async fn look(&self, id: &RuntimeId) -> Option<Observation> {
-        match self.backend.inspect.inspect(id).await.unwrap() {
-            Sighting::Seen(seen) => Some(*seen),
-            Sighting::NotThere => None,
-        }
-    }
-
-    async fn target(&self, id: &RuntimeId) -> Target {
-        let target = Target::of(&self.look(id).await.unwrap());
-        self.server.calls();
-        target
-    }
-
-    async fn state(&self, id: &RuntimeId) -> Option<State> {
-        self.look(id).await.map(|seen| seen.state)
-    }
-
     /// The calls since then that changed something, without the address of the sandbox.
     fn changes(&self) -> Vec<String> {
-        let calls = self.server.calls();
-        let changes = calls.iter().filter(|call| !call.starts_with("GET "));
-        changes.map(|call| call.replace("/api/sandbox/00000000-0000-4000-8000-", "")).collect()
+        self.acts().iter().map(|call| call.replace("/api/sandbox/00000000-0000-4000-8000-", "")).collect()
     }
 }
 

@@ -5,39 +5,30 @@ mod contract;
 mod native;
 mod verbs;
 
-use backend::{Backend, Clock, Sighting, Target};
+use backend::{Backend, Clock};
 use backend_rest::{
     Key, Scope,
     e2b::{self, Options, connect},
 };
-use lifecycle::{BackendName, Observation, RuntimeId, policy::Pattern};
+use lifecycle::{BackendName, RuntimeId, policy::Pattern};
 
 use super::{RATE, minutes};
 use crate::simulators::{
-    Hands, Server,
+    Hands,
     e2b::{E2b, KEY, Sandbox},
 };
 
-/// A server, its clock, and our backend for it.
-struct Lab {
-    server: Server<E2b>,
-    hands: Hands,
-    backend: Backend,
-}
+type Lab = super::lab::Lab<E2b>;
 
 impl Lab {
     async fn new() -> Self {
-        let hands = Hands::at("2026-11-30T10:00:00Z");
-        let told = hands.clone();
-        let server = Server::start(E2b::default(), move || told.now()).await;
-        let backend = backend(&hands, server.address());
-        Self { server, hands, backend }
+        Self::of(E2b::default(), backend).await
     }
 
     /// A sandbox, changed.
     fn add(&self, change: impl FnOnce(&mut Sandbox)) -> RuntimeId {
         let id = self.server.state().add(self.hands.now(), change);
-        RuntimeId::new(&self.backend.name, id.as_bytes()).unwrap()
+        self.id(&id)
     }
 
     fn running(&self) -> RuntimeId {
@@ -47,19 +38,6 @@ impl Lab {
     fn paused(&self) -> RuntimeId {
         let now = self.hands.now();
         self.add(|sandbox| sandbox.paused_since(now))
-    }
-
-    async fn look(&self, id: &RuntimeId) -> Option<Observation> {
-        match self.backend.inspect.inspect(id).await.unwrap() {
-            Sighting::Seen(seen) => Some(*seen),
-            Sighting::NotThere => None,
-        }
-    }
-
-    async fn target(&self, id: &RuntimeId) -> Target {
-        let target = Target::of(&self.look(id).await.unwrap());
-        self.server.calls();
-        target
     }
 }
 

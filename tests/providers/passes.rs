@@ -4,7 +4,7 @@
 use std::{collections::BTreeSet, num::NonZeroU32, time::Duration};
 
 use backend::Backend;
-use backend_rest::{Key, Scope, daytona, e2b};
+use backend_rest::{Key, Scope, daytona, e2b, openhands};
 use ledger::{HoldRequest, Ledger};
 use lifecycle::{
     BackendName, Record, RuntimeId, State, Time,
@@ -19,6 +19,7 @@ use crate::{
         Provider, Server,
         daytona::{self as daytona_server, Daytona},
         e2b::{self as e2b_server, E2b},
+        openhands::{self as openhands_server, OpenHands},
     },
 };
 
@@ -62,6 +63,31 @@ async fn e2b() -> Scene<E2b> {
         rate: RATE,
     };
     Scene { stage, server, backend: e2b::backend(e2b::connect(options).unwrap()) }
+}
+
+async fn openhands() -> Scene<OpenHands> {
+    let stage = Stage::new().await;
+    let hands = stage.hands.clone();
+    let server = Server::start(OpenHands::default(), move || hands.now()).await;
+    let options = openhands::Options {
+        name: BackendName::new("openhands").unwrap(),
+        clock: stage.hands.clock(),
+        which: openhands::Which::Cloud,
+        url: server.address().to_owned(),
+        key: Key::new(openhands_server::KEY),
+        scope: scope(),
+        rate: RATE,
+    };
+    Scene { stage, server, backend: openhands::backend(openhands::connect(options).unwrap()) }
+}
+
+/// A sandbox of ours whose conversation was updated just now.
+fn talked(scene: &Scene<OpenHands>) -> String {
+    let now = scene.stage.now();
+    let mut state = scene.server.state();
+    let id = state.add(now, |_| {});
+    state.talk(&id, now, |_| {});
+    id
 }
 
 impl<P: Provider> Scene<P> {
@@ -145,6 +171,37 @@ async fn an_e2b_sandbox_goes_from_too_long_a_run_to_deleted_by_passes_alone() {
     assert!(scene.server.state().sandboxes.is_empty());
 }
 
+#[tokio::test]
+async fn an_openhands_sandbox_goes_from_idle_to_deleted_by_passes_alone() {
+    let scene = openhands().await;
+    let id = talked(&scene);
+    assert_eq!(scene.after(MINUTE).await, [""; 0]);
+    assert_eq!(scene.after(33 * MINUTE).await, [format!("{id} suspend: done")]);
+    assert_eq!(scene.states().await, [State::Suspended]);
+    assert_eq!(scene.after(DAY + MINUTE).await, [format!("{id} delete: done")]);
+    let one = format!("/api/v1/sandboxes/{id}");
+    assert_eq!(scene.acts(), [format!("POST {one}/pause"), format!("DELETE {one}")]);
+    assert!(scene.server.state().sandboxes.is_empty());
+}
+
+/// An outage is shown as if every sandbox were missing. Passes in it take none for gone, and go on after it.
+#[tokio::test]
+async fn an_outage_of_openhands_ends_no_record() {
+    let mut scene = openhands().await;
+    scene.stage.limits.sweep_every = MINUTE;
+    talked(&scene);
+    scene.after(MINUTE).await;
+    scene.server.state().trouble = Some(openhands_server::Trouble::Down);
+    for _ in 0..4 {
+        scene.stage.advance(7 * MINUTE);
+        let outcome = scene.stage.pass_of("pass-1", vec![scene.backend.clone()]).run().await;
+        assert_eq!(fates(&outcome.report.entries), [""; 0]);
+    }
+    assert_eq!((scene.states().await, scene.acts()), (vec![State::Running], Vec::new()));
+    scene.server.state().trouble = None;
+    assert_eq!(scene.after(40 * MINUTE).await.len(), 1);
+}
+
 /// What a pass asks of a provider: the pages of a sweep, and for one that is due the looks of the protocol and one act.
 #[tokio::test]
 async fn a_sweep_is_its_pages_and_an_act_is_one_request_among_its_looks() {
@@ -175,19 +232,27 @@ async fn a_sweep_is_its_pages_and_an_act_is_one_request_among_its_looks() {
     );
 }
 
-/// Dies before, in and after every call to the provider of the pass that suspends: passes after it put all in order,
-/// and it was stopped once or not. What the ledger's calls can leave behind is tried at each of them over the fake.
+const SUSPENDS: [State; 2] = [State::Running, State::Suspended];
+
+/// What a call that changes something does: its last part, or that it deletes.
+fn verb(call: &str) -> String {
+    let last = if call.starts_with("DELETE ") { "delete" } else { call.rsplit('/').next().unwrap() };
+    last.to_owned()
+}
+
+/// Dies before, in and after every call to the provider of the pass that acts: passes after it put all in order,
+/// and it was done once or not. What the ledger's calls can leave behind is tried at each of them over the fake.
 ///
-/// `ends`: how often it was stopped within a quarter of an hour, in each way to die. What was given back is idle for a
+/// `states`: before it and after it. `ends`: how often it was done within a quarter of an hour, in each way to die. What was given back is idle for a
 /// whole period first; a run that is too long is too long still.
-async fn dies_around_every_call<P, F>(prepare: impl Fn() -> F, act: &str, ends: &[usize])
+async fn dies_around_every_call<P, F>(prepare: impl Fn() -> F, act: &str, states: [State; 2], ends: &[usize])
 where
     P: Provider,
     F: Future<Output = Scene<P>>,
 {
     let whole = prepare().await;
     assert!(whole.survived(usize::MAX).await);
-    assert_eq!(whole.acts().iter().filter(|call| call.ends_with(act)).count(), 1);
+    assert_eq!(whole.acts().iter().filter(|call| verb(call) == act).count(), 1);
     let calls = whole.stage.line.calls();
     // The ledger's are named by its operations, with a capital.
     let of_the_provider = |call: Option<&String>| call.is_some_and(|call| call.starts_with(char::is_lowercase));
@@ -201,11 +266,10 @@ where
             scene.after(3 * MINUTE).await;
         }
         let case = format!("died at the last of {:?}", scene.stage.line.calls());
-        let acts: Vec<_> = scene.acts().iter().map(|call| call.rsplit('/').next().unwrap().to_owned()).collect();
+        let acts: Vec<_> = scene.acts().iter().map(|call| verb(call)).collect();
         assert!(acts.is_empty() || acts == [act], "{case}: {acts:?}");
         for (id, record) in scene.records().await {
-            let expected = if acts.is_empty() { State::Running } else { State::Suspended };
-            assert_eq!((record.state, record.claim), (expected, None), "{case}: {id}");
+            assert_eq!((record.state, record.claim), (states[acts.len()], None), "{case}: {id}");
         }
         outcomes.insert(acts.len());
     }
@@ -221,7 +285,7 @@ async fn a_pass_that_dies_anywhere_leaves_a_daytona_sandbox_stopped_once_or_not_
         scene.stage.advance(33 * MINUTE);
         scene
     };
-    dies_around_every_call(prepare, "stop", &[0, 1]).await;
+    dies_around_every_call(prepare, "stop", SUSPENDS, &[0, 1]).await;
 }
 
 #[tokio::test]
@@ -234,7 +298,34 @@ async fn a_pass_that_dies_anywhere_leaves_an_e2b_sandbox_paused_once_or_not_at_a
         scene.stage.advance(HOUR);
         scene
     };
-    dies_around_every_call(prepare, "pause", &[1]).await;
+    dies_around_every_call(prepare, "pause", SUSPENDS, &[1]).await;
+}
+
+/// What dies in a pause or a deletion is found done, or done later: once.
+#[tokio::test]
+async fn a_pass_that_dies_anywhere_leaves_an_openhands_sandbox_paused_once_or_not_at_all() {
+    let prepare = || async {
+        let scene = openhands().await;
+        talked(&scene);
+        scene.after(MINUTE).await;
+        scene.stage.advance(33 * MINUTE);
+        scene
+    };
+    dies_around_every_call(prepare, "pause", SUSPENDS, &[0, 1]).await;
+}
+
+#[tokio::test]
+async fn a_pass_that_dies_anywhere_leaves_an_openhands_sandbox_deleted_once_or_not_at_all() {
+    let prepare = || async {
+        let scene = openhands().await;
+        talked(&scene);
+        scene.after(MINUTE).await;
+        scene.after(33 * MINUTE).await;
+        scene.stage.advance(DAY + MINUTE);
+        scene.acts();
+        scene
+    };
+    dies_around_every_call(prepare, "delete", [State::Suspended, State::Gone], &[1]).await;
 }
 
 /// The provider's timers follow the policy: written once, written again where somebody changed them, and lifted from

@@ -262,14 +262,14 @@ impl Api {
     fn said(&self, call: &Call, status: StatusCode, headers: &HeaderMap, body: &[u8]) -> Failure {
         let wait = headers::wait(status, headers, self.now());
         let (place, code) = (self.place(call), status.as_u16());
-        let words = self.words(body).unwrap_or_else(|| format!("{} bytes that are not {}'s", body.len(), self.who));
+        let words = self.words(body).unwrap_or_else(|| format!("{} bytes that are not {}", body.len(), self.whose()));
         Failure::Said { status, message: format!("{place} is {code}: {words}"), wait }
     }
 
     /// The provider's own words of a refusal: on one line, shortened, and without the key, should it be in them.
     fn words(&self, body: &[u8]) -> Option<String> {
         let body: Value = serde_json::from_slice(body).ok()?;
-        let said = ["message", "error"].iter().find_map(|field| body.get(field)?.as_str())?;
+        let said = ["message", "error", "detail"].iter().find_map(|field| body.get(field)?.as_str())?;
         let line: String = said.split_whitespace().collect::<Vec<_>>().join(" ").replace(&self.credential.key.0, "…");
         let line: String = line.chars().filter(|char| !char.is_control()).collect();
         Some(match line.char_indices().nth(MAX_MESSAGE) {
@@ -294,7 +294,11 @@ impl Api {
 
     /// A call for people: no query, no host that holds a name.
     fn place(&self, call: &Call) -> String {
-        format!("{}'s answer to `{} {}`", self.who, call.method, call.url.path())
+        format!("{} answer to `{} {}`", self.whose(), call.method, call.url.path())
+    }
+
+    fn whose(&self) -> String {
+        format!("{}{}", self.who, if self.who.ends_with('s') { "'" } else { "'s" })
     }
 }
 

@@ -1,7 +1,7 @@
 //! Sandboxes of providers with an HTTP API as runtimes: one module a provider.
 //!
 //! ```text
-//! daytona, e2b (the roles) ──► api (one request, one bounded answer, at a pace) ──► the provider
+//! daytona, e2b, openhands (the roles) ──► api (one request, one bounded answer, at a pace) ──► the provider
 //!    ├── wire, observe: pure      headers: how long to wait, what time it is there
 //!    ├── paging: cursors that end   row: field by field, told by its name alone
 //!    └── verb, scope: aimed, ours
@@ -24,6 +24,8 @@ mod api;
 pub mod daytona;
 pub mod e2b;
 mod headers;
+mod look;
+pub mod openhands;
 mod pace;
 mod paging;
 mod row;

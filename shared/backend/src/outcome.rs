@@ -29,6 +29,21 @@ pub enum Outcome<T = ()> {
     Unknown(Arc<str>),
 }
 
+impl<T> Outcome<T> {
+    /// The same outcome, with what `done` makes of what a done one carries.
+    pub fn map<U>(self, done: impl FnOnce(T) -> U) -> Outcome<U> {
+        match self {
+            Self::Done(carried) => Outcome::Done(done(carried)),
+            Self::AlreadyDone => Outcome::AlreadyDone,
+            Self::Gone => Outcome::Gone,
+            Self::Moved { incarnation, state } => Outcome::Moved { incarnation, state },
+            Self::Refused(why) => Outcome::Refused(why),
+            Self::Pending => Outcome::Pending,
+            Self::Unknown(why) => Outcome::Unknown(why),
+        }
+    }
+}
+
 /// A backend could not be asked. Says what the caller must do.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]

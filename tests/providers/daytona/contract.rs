@@ -10,7 +10,7 @@ use backend::{
 };
 use lifecycle::{RuntimeId, State, Time, policy::WorkspaceRule};
 
-use super::{Lab, backend, minutes};
+use super::{super::lab::text, Lab, backend, minutes};
 
 /// The suite's hands, and the backend in them.
 struct Daytonas(Lab, Backend);
@@ -21,10 +21,6 @@ impl Daytonas {
         let backend = lab.backend.clone();
         Self(lab, backend)
     }
-}
-
-fn text(id: &RuntimeId) -> String {
-    String::from_utf8(id.provider_id()).unwrap()
 }
 
 #[async_trait]

@@ -20,12 +20,12 @@ impl Lab {
 
     async fn resume(&self, target: &Target) -> Result<Outcome, BackendError> {
         let resumed = self.backend.suspend.as_ref().unwrap().resume(target, minutes(self.hands.now())).await;
-        resumed.map(bare)
+        resumed.map(|outcome| outcome.map(drop))
     }
 
     async fn delete(&self, target: &Target) -> Result<Outcome, BackendError> {
         let delete = self.backend.delete.as_ref().unwrap();
-        delete.delete(target, WorkspaceRule::Discard, minutes(self.hands.now())).await.map(bare)
+        delete.delete(target, WorkspaceRule::Discard, minutes(self.hands.now())).await.map(|outcome| outcome.map(drop))
     }
 
     /// The first of them is in another state behind everybody's back.
@@ -37,18 +37,6 @@ impl Lab {
 
     fn settle(&self) {
         self.hands.advance(Duration::from_secs(30));
-    }
-}
-
-fn bare<T>(outcome: Outcome<T>) -> Outcome {
-    match outcome {
-        Outcome::Done(_) => Outcome::Done(()),
-        Outcome::AlreadyDone => Outcome::AlreadyDone,
-        Outcome::Gone => Outcome::Gone,
-        Outcome::Moved { incarnation, state } => Outcome::Moved { incarnation, state },
-        Outcome::Refused(why) => Outcome::Refused(why),
-        Outcome::Pending => Outcome::Pending,
-        Outcome::Unknown(why) => Outcome::Unknown(why),
     }
 }
 

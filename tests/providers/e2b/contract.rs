@@ -10,7 +10,7 @@ use backend::{
 };
 use lifecycle::{RuntimeId, State, Time};
 
-use super::{Lab, backend};
+use super::{super::lab::text, Lab, backend};
 
 /// The suite's hands, and the backend in them.
 struct E2bs(Lab, Backend);
@@ -21,10 +21,6 @@ impl E2bs {
         let backend = lab.backend.clone();
         Self(lab, backend)
     }
-}
-
-fn text(id: &RuntimeId) -> String {
-    String::from_utf8(id.provider_id()).unwrap()
 }
 
 #[async_trait]

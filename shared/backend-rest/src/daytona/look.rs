@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use backend::{BackendError, Inspectable, Listable, Page, PageToken, Sighting, Target};
-use lifecycle::{Observation, RuntimeId};
+use backend::{BackendError, Inspectable, Listable, Page, PageToken, Sighting};
+use lifecycle::{BackendName, RuntimeId};
 use reqwest::{Method, StatusCode};
 
 use super::{
@@ -13,16 +13,12 @@ use super::{
 };
 use crate::{
     api::{ASK, Answer, Failure},
+    look::{self, Looks},
     paging::Place,
     row::{Row, Unread},
-    verb::{Miss, ours},
 };
 
-/// A sandbox as it was found.
-pub(super) struct Found {
-    pub(super) raw: Sandbox,
-    pub(super) seen: Observation,
-}
+pub(super) type Found = look::Found<Sandbox>;
 
 #[async_trait]
 impl Listable for Daytona {
@@ -52,20 +48,21 @@ fn is_destroyed(item: &serde_json::Value) -> bool {
 #[async_trait]
 impl Inspectable for Daytona {
     async fn inspect(&self, id: &RuntimeId) -> Result<Sighting, BackendError> {
-        let found = self.look(id, ASK).await?;
-        Ok(found.map_or(Sighting::NotThere, |found| Sighting::Seen(Box::new(found.seen))))
+        self.sight(id).await
     }
 }
 
-impl Daytona {
-    /// Looks at one sandbox. `Ok(None)`: Daytona says that there is none. It also says so while it can't look, which
-    /// is why nobody takes one such answer for the end of a sandbox.
-    pub(super) async fn look(&self, id: &RuntimeId, within: Duration) -> Result<Option<Found>, Failure> {
-        let provider_id = id.provider_id();
-        let Some(sandbox) = std::str::from_utf8(&provider_id).ok().filter(|_| *id.backend() == self.options.name)
-        else {
-            return Ok(None);
-        };
+#[async_trait]
+impl Looks for Daytona {
+    type Raw = Sandbox;
+
+    fn name(&self) -> &BackendName {
+        &self.options.name
+    }
+
+    /// Daytona says also while it can't look that there is none, which is why nobody takes one such answer for the
+    /// end of a sandbox.
+    async fn ask_for(&self, sandbox: &str, within: Duration) -> Result<Option<Found>, Failure> {
         let answer = match self.api.ask(self.api.call(Method::GET, &["sandbox", sandbox]), within).await {
             Ok(answer) => answer,
             Err(failure) if failure.is(StatusCode::NOT_FOUND) => return Ok(None),
@@ -75,7 +72,9 @@ impl Daytona {
         // It is also found by its name, which another one may have by now.
         Ok((found.raw.id == sandbox && found.raw.status != Status::Destroyed).then_some(found))
     }
+}
 
+impl Daytona {
     /// A sandbox in an answer.
     pub(super) fn read(&self, answer: &Answer) -> Result<Found, Failure> {
         let read = |value| {
@@ -85,11 +84,5 @@ impl Daytona {
         };
         read(&self.api.json(answer)?)
             .map_err(|Unread(why)| Failure::Unreadable(format!("Daytona's answer can't be read: {why}")))
-    }
-
-    /// Looks for the target and refuses what is not ours: the last check before each act.
-    pub(super) async fn find(&self, target: &Target, within: Duration) -> Result<Result<Found, Miss>, BackendError> {
-        let Some(found) = self.look(&target.id, within).await? else { return Ok(Err(Miss::Gone)) };
-        Ok(ours(&found.seen).map(|()| found))
     }
 }

@@ -13,7 +13,10 @@ use super::{
     observe::span,
     wire::{Deletion, LONGEST_ARCHIVE, Sandbox, Status, Timers},
 };
-use crate::verb::{failed, moved, same_run, unread};
+use crate::{
+    look::Looks,
+    verb::{failed, moved, same_run, unread},
+};
 
 /// What a look and a write of each timer take at least.
 const WRITE: Duration = Duration::from_secs(10);
@@ -59,9 +62,8 @@ impl NativeLifecycle for Daytona {
 
     async fn native(&self, target: &Target, bounds: Bounds) -> Result<Outcome<NativeObserved>, BackendError> {
         let left = self.api.time_for("a look", Duration::ZERO, bounds)?;
-        Ok(match self.find(target, left).await? {
-            Ok(found) if same_run(&found.seen, target) => Outcome::Done(found.raw.native()),
-            Ok(found) => moved(&found.seen).outcome(),
+        Ok(match self.find_run(target, left).await? {
+            Ok(found) => Outcome::Done(found.raw.native()),
             Err(miss) => miss.outcome(),
         })
     }

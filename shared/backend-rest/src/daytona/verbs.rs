@@ -10,6 +10,7 @@ use reqwest::{Method, StatusCode};
 use super::{Daytona, look::Found};
 use crate::{
     api::{Answer, Failure},
+    look::Looks,
     verb::{Miss, able, aimed, failed, moved, same_run, unread},
 };
 
@@ -61,7 +62,7 @@ impl Suspendable for Daytona {
         }
         let answer = self.post(&found, "start", self.api.time_for("a start", Duration::ZERO, bounds)?).await;
         let done = self.came_to(target, answer, Goal::new(State::Running, State::Resuming), bounds).await?;
-        Ok(with(done, || found.seen.incarnation.clone()))
+        Ok(done.map(|()| found.seen.incarnation.clone()))
     }
 }
 
@@ -117,7 +118,7 @@ impl Deletable for Daytona {
         let call = self.api.call(Method::DELETE, &["sandbox", &found.raw.id]);
         let answer = self.api.act(call, left).await;
         let done = self.came_to(target, answer, Goal::new(State::Gone, State::Deleting), bounds).await?;
-        Ok(with(done, Deleted::default))
+        Ok(done.map(|()| Deleted::default()))
     }
 }
 
@@ -186,18 +187,5 @@ impl Daytona {
             Ok(Ok(_)) if failure.is(StatusCode::CONFLICT) => Ok(Outcome::Unknown(failure.words().into())),
             Ok(Ok(_)) => failed(failure),
         }
-    }
-}
-
-/// The same outcome, with what a done one carries.
-fn with<T>(outcome: Outcome, done: impl FnOnce() -> T) -> Outcome<T> {
-    match outcome {
-        Outcome::Done(()) => Outcome::Done(done()),
-        Outcome::AlreadyDone => Outcome::AlreadyDone,
-        Outcome::Gone => Outcome::Gone,
-        Outcome::Moved { incarnation, state } => Outcome::Moved { incarnation, state },
-        Outcome::Refused(why) => Outcome::Refused(why),
-        Outcome::Pending => Outcome::Pending,
-        Outcome::Unknown(why) => Outcome::Unknown(why),
     }
 }

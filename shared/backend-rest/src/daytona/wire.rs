@@ -12,7 +12,7 @@ pub(super) const LONGEST_ARCHIVE: NonZeroU32 = NonZeroU32::new(43_200).unwrap();
 
 /// A sandbox.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Sandbox {
+pub(crate) struct Sandbox {
     pub(super) id: String,
     pub(super) name: String,
     pub(super) labels: BTreeMap<String, String>,

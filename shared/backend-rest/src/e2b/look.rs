@@ -3,24 +3,20 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use backend::{BackendError, Inspectable, Listable, Page, PageToken, Sighting, Target};
-use lifecycle::{Observation, RuntimeId};
+use backend::{BackendError, Inspectable, Listable, Page, PageToken, Sighting};
+use lifecycle::{BackendName, RuntimeId};
 use reqwest::{Method, StatusCode};
 use serde_json::Value;
 
 use super::{E2b, wire::Sandbox};
 use crate::{
     api::{ASK, Answer, Failure},
+    look::{self, Looks},
     paging::Place,
     row::Unread,
-    verb::{Miss, ours},
 };
 
-/// A sandbox as it was found.
-pub(super) struct Found {
-    pub(super) raw: Sandbox,
-    pub(super) seen: Observation,
-}
+pub(super) type Found = look::Found<Sandbox>;
 
 #[async_trait]
 impl Listable for E2b {
@@ -46,20 +42,20 @@ impl Listable for E2b {
 #[async_trait]
 impl Inspectable for E2b {
     async fn inspect(&self, id: &RuntimeId) -> Result<Sighting, BackendError> {
-        let found = self.look(id, ASK).await?;
-        Ok(found.map_or(Sighting::NotThere, |found| Sighting::Seen(Box::new(found.seen))))
+        self.sight(id).await
     }
 }
 
-impl E2b {
-    /// Looks at one sandbox. `Ok(None)`: E2B says that there is none, which it also says for a moment of one that
-    /// is being paused.
-    pub(super) async fn look(&self, id: &RuntimeId, within: Duration) -> Result<Option<Found>, Failure> {
-        let provider_id = id.provider_id();
-        let Some(sandbox) = std::str::from_utf8(&provider_id).ok().filter(|_| *id.backend() == self.options.name)
-        else {
-            return Ok(None);
-        };
+#[async_trait]
+impl Looks for E2b {
+    type Raw = Sandbox;
+
+    fn name(&self) -> &BackendName {
+        &self.options.name
+    }
+
+    /// E2B says also for a moment of one that is being paused that there is none.
+    async fn ask_for(&self, sandbox: &str, within: Duration) -> Result<Option<Found>, Failure> {
         let answer = match self.api.ask(self.api.call(Method::GET, &["sandboxes", sandbox]), within).await {
             Ok(answer) => answer,
             Err(failure) if failure.is(StatusCode::NOT_FOUND) => return Ok(None),
@@ -68,7 +64,9 @@ impl E2b {
         let found = self.read(&answer)?;
         Ok((found.raw.id == sandbox).then_some(found))
     }
+}
 
+impl E2b {
     fn read(&self, answer: &Answer) -> Result<Found, Failure> {
         let read = |value| {
             let raw = Sandbox::read(value)?;
@@ -77,11 +75,5 @@ impl E2b {
         };
         read(&self.api.json(answer)?)
             .map_err(|Unread(why)| Failure::Unreadable(format!("E2B's answer can't be read: {why}")))
-    }
-
-    /// Looks for the target and refuses what is not ours: the last check before each act.
-    pub(super) async fn find(&self, target: &Target, within: Duration) -> Result<Result<Found, Miss>, BackendError> {
-        let Some(found) = self.look(&target.id, within).await? else { return Ok(Err(Miss::Gone)) };
-        Ok(ours(&found.seen).map(|()| found))
     }
 }

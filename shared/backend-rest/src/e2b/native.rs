@@ -9,7 +9,10 @@ use reqwest::{Method, StatusCode};
 use serde_json::json;
 
 use super::{E2b, look::Found};
-use crate::verb::{aimed, failed, moved, same_run};
+use crate::{
+    look::Looks,
+    verb::{aimed, failed, moved, same_run},
+};
 
 /// What a look and a write take at least.
 const WRITE: Duration = Duration::from_secs(10);
@@ -24,9 +27,8 @@ impl NativeLifecycle for E2b {
 
     async fn native(&self, target: &Target, bounds: Bounds) -> Result<Outcome<NativeObserved>, BackendError> {
         let left = self.api.time_for("a look", Duration::ZERO, bounds)?;
-        Ok(match self.find(target, left).await? {
-            Ok(found) if same_run(&found.seen, target) => Outcome::Done(found.raw.native()),
-            Ok(found) => moved(&found.seen).outcome(),
+        Ok(match self.find_run(target, left).await? {
+            Ok(found) => Outcome::Done(found.raw.native()),
             Err(miss) => miss.outcome(),
         })
     }

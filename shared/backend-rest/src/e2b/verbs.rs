@@ -11,6 +11,7 @@ use serde_json::json;
 use super::{E2b, RESUME_FOR, look::Found};
 use crate::{
     api::{ASK, Answer, Failure},
+    look::Looks,
     verb::{Miss, aimed, failed, moved, same_run},
 };
 

@@ -9,7 +9,7 @@ use crate::row::{Row, Unread};
 
 /// A sandbox.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Sandbox {
+pub(crate) struct Sandbox {
     pub(super) id: String,
     pub(super) template: String,
     pub(super) metadata: BTreeMap<String, String>,

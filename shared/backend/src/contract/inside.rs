@@ -83,15 +83,7 @@ struct Answered(&'static str, Result<Outcome, BackendError>);
 /// Calls every verb that the backend has on `target`.
 async fn every_verb(backend: &Backend, target: &Target, bounds: Bounds) -> Vec<Answered> {
     fn bare<T>(answer: Result<Outcome<T>, BackendError>) -> Result<Outcome, BackendError> {
-        answer.map(|outcome| match outcome {
-            Outcome::Done(_) => Outcome::Done(()),
-            Outcome::AlreadyDone => Outcome::AlreadyDone,
-            Outcome::Gone => Outcome::Gone,
-            Outcome::Moved { incarnation, state } => Outcome::Moved { incarnation, state },
-            Outcome::Refused(why) => Outcome::Refused(why),
-            Outcome::Pending => Outcome::Pending,
-            Outcome::Unknown(why) => Outcome::Unknown(why),
-        })
+        answer.map(|outcome| outcome.map(drop))
     }
     let mut answers = Vec::new();
     if let Some(role) = &backend.probe {
