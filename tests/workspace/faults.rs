@@ -32,8 +32,6 @@ enum Fault {
     Short(usize),
     /// All reads of layers fail.
     Down,
-    /// The third read of a layer and all after it never end.
-    Stuck,
 }
 
 struct Faulty {
@@ -69,7 +67,6 @@ impl Wire for Faulty {
             Fault::Busy if number.is_multiple_of(2) => return Err(busy(signed)),
             Fault::Expired if number.is_multiple_of(3) => return Err(StoreError::Expired(signed.key.clone())),
             Fault::Down => return Err(busy(signed)),
-            Fault::Stuck if number > 2 => std::future::pending().await,
             _ => {}
         }
         let mut bytes = self.inner.get(signed, range).await?;
@@ -176,32 +173,6 @@ async fn a_difference_that_died_is_said_so_and_the_next_pull_starts_clean() {
     lab.push(&here).await;
     pull_through(&lab, &faulty(&lab, Fault::Down), &there).await.unwrap_err();
     assert_eq!(lab.try_push(&there).await.unwrap(), Pushed::HalfPulled);
-    assert_eq!(lab.pull(&there).await, Way::Fresh);
-    assert_equal(&here.project, &there.project);
-}
-
-#[tokio::test]
-async fn a_pull_that_is_given_up_publishes_nothing_and_leaves_nothing() {
-    let lab = Lab::new();
-    let (here, there) = (lab.host("here"), lab.bare_host("there"));
-    fs::write(here.project.join("work"), content(40 << 20, 5)).unwrap();
-    lab.push(&here).await;
-    let request = lab.pull_request(&there).await;
-    let watched = request.watched.clone();
-    let store = faulty(&lab, Fault::Stuck);
-    let ready = tokio::sync::watch::Sender::default();
-    let given_up = async {
-        while watched.progress().moved == 0 {
-            tokio::task::yield_now().await;
-        }
-        watched.stop();
-    };
-    let (pulled, ()) = tokio::join!(pull(&store, request, &ready), given_up);
-    assert!(matches!(pulled, Err(Error::Cancelled)), "{pulled:?}");
-    let progress = watched.progress();
-    assert!(0 < progress.done && progress.done < progress.total, "{progress:?}");
-    let left = fs::read_dir(there.project.parent().unwrap()).unwrap().count();
-    assert_eq!(left, 1, "only the state folder is there");
     assert_eq!(lab.pull(&there).await, Way::Fresh);
     assert_equal(&here.project, &there.project);
 }
