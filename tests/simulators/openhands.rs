@@ -157,7 +157,7 @@ impl Provider for OpenHands {
     fn answer(&mut self, asked: &Asked, now: Time) -> Reply {
         self.tick(now);
         let path: Vec<&str> = asked.path.iter().map(String::as_str).collect();
-        if let ["agent", _, "health"] = path[..] {
+        if path == ["health"] {
             return Reply::json(200, json!({"status": "ok"}));
         }
         let of_app = path.starts_with(&["api", "v1"]);
@@ -199,14 +199,14 @@ impl Sandbox {
         }
     }
 
-    /// Where its agent server is: at this server.
-    fn url(&self, asked: &Asked) -> String {
-        format!("http://{}/agent/{}", asked.header("host").unwrap_or_default(), self.runtime)
-    }
-
     fn session_key(&self) -> String {
         format!("session-{}-{}", self.runtime, self.key)
     }
+}
+
+/// Where every agent server is: at this server. Its client takes an address without a path alone.
+fn agent_server(asked: &Asked) -> String {
+    format!("http://{}", asked.header("host").unwrap_or_default())
 }
 
 fn error(status: u16, detail: &str) -> Reply {

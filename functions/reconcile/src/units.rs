@@ -4,11 +4,13 @@ use std::{path::Path, sync::Arc, time::Duration};
 
 use backend::{Backend, Clock};
 use backend_docker::{Options as DockerOptions, Scope};
-use backend_rest::{Key, daytona, e2b};
+use backend_rest::{Key, daytona, e2b, openhands};
 use backend_worktree::{Options as WorktreeOptions, Repository, Root};
 use lifecycle::BackendName;
 use pass::{Gate, Unit};
-use settings::{BackendSettings, Docker, Kind, Provider, Secret, SecretSource, Settings, Source, Worktree, system};
+use settings::{
+    BackendSettings, Docker, Kind, OpenHandsApi, Provider, Secret, SecretSource, Settings, Source, Worktree, system,
+};
 
 /// A backend that can't be made as it is configured.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -44,6 +46,9 @@ pub async fn units(
                 daytonas(configured, provider, key(configured, secret(&provider.key).await)?, clock)?
             }
             Kind::E2b(provider) => e2bs(configured, provider, key(configured, secret(&provider.key).await)?, clock)?,
+            Kind::OpenHands(api, provider) => {
+                openhands(configured, *api, provider, key(configured, secret(&provider.key).await)?, clock)?
+            }
         };
         units.push(Unit { backend, gate: gate(configured) });
     }
@@ -58,7 +63,7 @@ fn wrong(configured: &BackendSettings, why: impl Into<String>) -> UnitError {
 fn gate(configured: &BackendSettings) -> Gate {
     match configured.kind {
         Kind::Worktree(_) | Kind::Docker(_) => Gate::per(configured.rate.calls, configured.rate.per),
-        Kind::Daytona(_) | Kind::E2b(_) => Gate::open(),
+        Kind::Daytona(_) | Kind::E2b(_) | Kind::OpenHands(..) => Gate::open(),
     }
 }
 
@@ -69,6 +74,7 @@ pub fn longest_wait(configured: &BackendSettings) -> Duration {
         Kind::Docker(docker) => docker.stop_grace,
         Kind::Daytona(_) => daytona::LONGEST_WAIT,
         Kind::E2b(_) => e2b::LONGEST_WAIT,
+        Kind::OpenHands(..) => openhands::LONGEST_WAIT,
     }
 }
 
@@ -120,6 +126,28 @@ fn e2bs(configured: &BackendSettings, provider: &Provider, key: Key, clock: &Clo
         rate: (configured.rate.calls, configured.rate.per),
     });
     connected.map(e2b::backend).map_err(|error| wrong(configured, error.to_string()))
+}
+
+fn openhands(
+    configured: &BackendSettings,
+    api: OpenHandsApi,
+    provider: &Provider,
+    key: Key,
+    clock: &Clock,
+) -> Result<Backend, UnitError> {
+    let connected = openhands::connect(openhands::Options {
+        name: configured.name.clone(),
+        clock: clock.clone(),
+        which: match api {
+            OpenHandsApi::Cloud => openhands::Which::Cloud,
+            OpenHandsApi::Runtime => openhands::Which::Runtime,
+        },
+        url: provider.url.clone(),
+        key,
+        scope: scope(provider),
+        rate: (configured.rate.calls, configured.rate.per),
+    });
+    connected.map(openhands::backend).map_err(|error| wrong(configured, error.to_string()))
 }
 
 fn key(configured: &BackendSettings, read: Result<Arc<Secret>, String>) -> Result<Key, UnitError> {

@@ -18,7 +18,8 @@ mod native;
 mod secret;
 
 pub(crate) use backend::{
-    BackendTable, DaytonaTable, DockerTable, E2bTable, PriceTable, RepositoryTable, ScopeTable, WorktreeTable,
+    BackendTable, DaytonaTable, DockerTable, E2bTable, OpenHandsTable, PriceTable, RepositoryTable, ScopeTable,
+    WorktreeTable,
 };
 pub(crate) use native::NativeTable;
 
@@ -110,8 +111,6 @@ table! {
         modal: NativeTable,
         /// Keys of one backend kind.
         cloudflare: NativeTable,
-        /// Keys of one backend kind.
-        openhands: NativeTable,
     }
 }
 

@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use toml::de::DeValue;
 
 use crate::{
+    OpenHandsApi,
     log::Problem,
     nearest::nearest,
     read::{Scalar, listed},
@@ -184,6 +185,11 @@ impl Words for Mode {
 impl Words for WorkspaceRule {
     const EXPECTED: &'static str = "`save` or `discard`";
     const WORDS: &'static [(&'static str, Self)] = &[("save", Self::Save), ("discard", Self::Discard)];
+}
+
+impl Words for OpenHandsApi {
+    const EXPECTED: &'static str = "`cloud` or `runtime`";
+    const WORDS: &'static [(&'static str, Self)] = &[("cloud", Self::Cloud), ("runtime", Self::Runtime)];
 }
 
 impl Words for NativeMode {

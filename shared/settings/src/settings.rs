@@ -75,13 +75,24 @@ pub enum Kind {
     Daytona(Provider),
     /// Sandboxes at E2B.
     E2b(Provider),
+    /// Sandboxes at OpenHands.
+    OpenHands(OpenHandsApi, Provider),
+}
+
+/// Which of OpenHands' APIs is spoken to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OpenHandsApi {
+    /// The app server's, which knows sandboxes and their conversations.
+    Cloud,
+    /// The Runtime API below it.
+    Runtime,
 }
 
 impl Kind {
     /// Whether its provider can suspend, archive or delete by timers of its own.
     pub const fn has_timers(&self) -> bool {
         match self {
-            Self::Worktree(_) | Self::Docker(_) => false,
+            Self::Worktree(_) | Self::Docker(_) | Self::OpenHands(..) => false,
             Self::Daytona(_) | Self::E2b(_) => true,
         }
     }
@@ -93,6 +104,7 @@ impl Kind {
             Self::Docker(_) => "docker",
             Self::Daytona(_) => "daytona",
             Self::E2b(_) => "e2b",
+            Self::OpenHands(..) => "openhands",
         }
     }
 }

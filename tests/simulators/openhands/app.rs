@@ -3,7 +3,7 @@
 use lifecycle::Time;
 use serde_json::{Value, json};
 
-use super::{Asked, OpenHands, Refused, Reply, Sandbox, Trouble, written};
+use super::{Asked, OpenHands, Refused, Reply, Sandbox, Trouble, agent_server, written};
 
 const MOST: usize = 100;
 
@@ -21,7 +21,7 @@ impl OpenHands {
             ("POST", ["sandboxes", id, "pause"]) => {
                 let (takes, trouble) = (self.pause_takes, self.trouble);
                 let sandbox = self.reached(id)?;
-                if sandbox.status == "running" {
+                if matches!(sandbox.status, "running" | "error") {
                     sandbox.turns("paused", "running", now.plus(takes), now);
                 }
                 heard(trouble)
@@ -109,7 +109,7 @@ impl OpenHands {
         let sandbox = &self.sandboxes[id];
         let status = self.status(sandbox);
         let runs = status == "RUNNING";
-        let urls = json!([{"name": "AGENT_SERVER", "url": sandbox.url(asked), "port": 60_000}]);
+        let urls = json!([{"name": "AGENT_SERVER", "url": agent_server(asked), "port": 60_000}]);
         json!({
             "id": id, "created_by_user_id": "u-1", "sandbox_spec_id": sandbox.spec, "status": status,
             "session_api_key": runs.then(|| sandbox.session_key()), "exposed_urls": runs.then_some(urls),

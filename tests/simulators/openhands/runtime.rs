@@ -3,7 +3,7 @@
 use lifecycle::Time;
 use serde_json::{Value, json};
 
-use super::{Asked, OpenHands, Refused, Reply, Sandbox};
+use super::{Asked, OpenHands, Refused, Reply, Sandbox, agent_server};
 
 impl OpenHands {
     pub(super) fn runtime(&mut self, asked: &Asked, path: &[&str], now: Time) -> Result<Reply, Refused> {
@@ -62,7 +62,7 @@ impl Sandbox {
             _ => "not found",
         };
         json!({
-            "runtime_id": self.runtime, "session_id": id, "url": self.url(asked), "session_api_key": self.session_key(),
+            "runtime_id": self.runtime, "session_id": id, "url": agent_server(asked), "session_api_key": self.session_key(),
             "status": self.status, "pod_status": pod, "restart_count": 0, "restart_reasons": [], "work_hosts": {},
         })
     }

@@ -12,10 +12,11 @@ use lifecycle::{
 
 use super::{SECOND, Surroundings, between, twice};
 use crate::{
-    BackendSettings, Docker, Kind, Provider, Repository, Scope, Worktree,
+    BackendSettings, Docker, Kind, OpenHandsApi, Provider, Repository, Scope, Worktree,
     detect::DOCKER_SOCKET,
     file::{
-        BackendTable, DaytonaTable, DockerTable, E2bTable, List, PriceTable, RepositoryTable, ScopeTable, WorktreeTable,
+        BackendTable, DaytonaTable, DockerTable, E2bTable, List, OpenHandsTable, PriceTable, RepositoryTable,
+        ScopeTable, WorktreeTable,
     },
     log::{Log, Problem, shown},
     read::At,
@@ -32,6 +33,10 @@ const PROVIDER_RATE: crate::Rate = crate::Rate::per_second(5);
 const E2B_URL: &str = "https://api.e2b.app";
 /// Daytona's own.
 const DAYTONA_URL: &str = "https://app.daytona.io/api";
+/// OpenHands' own.
+const OPENHANDS_URL: &str = "https://app.all-hands.dev";
+/// The Runtime API below it.
+const OPENHANDS_RUNTIME_URL: &str = "https://runtime.all-hands.dev";
 /// What an agent server needs to stop with a tool running, with room (facts: 12 s for a 12 s tool).
 const STOP_GRACE: Duration = Duration::from_mins(1);
 
@@ -50,6 +55,7 @@ pub(super) fn all(tables: Option<At<List<BackendTable>>>, around: &Surroundings,
             BackendTable::Docker(table) => docker(*table, &at, around, log),
             BackendTable::Daytona(table) => daytona(*table, &at, log),
             BackendTable::E2b(table) => e2b(*table, &at, log),
+            BackendTable::OpenHands(table) => openhands(*table, &at, log),
         };
         let Some(checked) = checked else { continue };
         alone(&checked.settings, &at, &backends, log);
@@ -176,6 +182,25 @@ fn e2b(table: E2bTable, at: &At<()>, log: &mut Log<'_>) -> Option<Checked> {
     Some(Checked { settings, prices: prices(table.price) })
 }
 
+fn openhands(table: OpenHandsTable, at: &At<()>, log: &mut Log<'_>) -> Option<Checked> {
+    let api = table.api.map_or(OpenHandsApi::Cloud, |word| word.value.0);
+    let own = match api {
+        OpenHandsApi::Cloud => OPENHANDS_URL,
+        OpenHandsApi::Runtime => OPENHANDS_RUNTIME_URL,
+    };
+    let url = table.url.map_or_else(|| own.to_owned(), |url| address(url, log));
+    if let Some(labels) = table.scope.as_ref().and_then(|scope| scope.value.labels.as_ref())
+        && api == OpenHandsApi::Runtime
+    {
+        let problem = "the Runtime API tells no labels: nothing would be ours; name beginnings of sessions as `names`";
+        log.error(&labels.path, &labels.span, Problem::new(problem));
+    }
+    let scope = scope_of_sandboxes(table.scope, at, log);
+    let kind = Kind::OpenHands(api, Provider { url, key: table.api_key?.value, scope });
+    let settings = BackendSettings { name: name(table.name, log)?, rate: rate(table.rate, PROVIDER_RATE), kind };
+    Some(Checked { settings, prices: prices(table.price) })
+}
+
 fn scope_of_sandboxes(table: Option<At<ScopeTable>>, at: &At<()>, log: &mut Log<'_>) -> Scope {
     let place = place_of(table.as_ref(), at);
     let scope = scope(table.map(|scope| scope.value).unwrap_or_default(), log);
@@ -253,7 +278,9 @@ fn alone(new: &BackendSettings, at: &At<()>, others: &[Checked], log: &mut Log<'
                     format!("backend `{}` has the same engine; make sure that no container is in both", other.name);
                 log.warn(&at.path, &at.span, Problem::new(problem));
             }
-            (Kind::Daytona(new), Kind::Daytona(old)) | (Kind::E2b(new), Kind::E2b(old))
+            (Kind::Daytona(new), Kind::Daytona(old))
+            | (Kind::E2b(new), Kind::E2b(old))
+            | (Kind::OpenHands(_, new), Kind::OpenHands(_, old))
                 if (&new.url, &new.key) == (&old.url, &old.key) =>
             {
                 let problem =

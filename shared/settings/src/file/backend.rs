@@ -4,18 +4,18 @@ use serde_json::{Value, json};
 use toml::de::DeValue;
 
 use crate::{
-    SecretSource,
+    OpenHandsApi, SecretSource,
     file::{Labels, List},
     log::{Log, Problem},
     nearest::nearest,
     read::{At, Node, Read, Scalar, as_table, at, join, listed, table},
-    scalar::{Flag, PathText, Period, Price, Rate, Text, text},
+    scalar::{Flag, PathText, Period, Price, Rate, Text, Word, text},
 };
 
 /// What this version has.
-const KINDS: [&str; 4] = ["worktree", "docker", "daytona", "e2b"];
+const KINDS: [&str; 5] = ["worktree", "docker", "daytona", "e2b", "openhands"];
 /// What the design names and this version does not have.
-const LATER: [&str; 3] = ["modal", "cloudflare", "openhands"];
+const LATER: [&str; 2] = ["modal", "cloudflare"];
 
 /// One `[[backend]]`.
 #[derive(Debug)]
@@ -28,6 +28,8 @@ pub(crate) enum BackendTable {
     Daytona(Box<DaytonaTable>),
     /// `kind = "e2b"`
     E2b(Box<E2bTable>),
+    /// `kind = "openhands"`
+    OpenHands(Box<OpenHandsTable>),
 }
 
 table! {
@@ -124,6 +126,31 @@ table! {
 }
 
 table! {
+    /// Sandboxes of one user at OpenHands Cloud or another app server, or runtimes of its Runtime API.
+    OpenHandsTable {
+        /// Its name in ids, policies and reports: `[A-Za-z0-9._~-]{1,128}`.
+        name: Text = required,
+        /// Which API is spoken to. Default `cloud`.
+        api: Word<OpenHandsApi>,
+        /// Where it is. Default: `https://app.all-hands.dev`, for `runtime` `https://runtime.all-hands.dev`.
+        url: Text,
+        /// Its key.
+        api_key: SecretSource = required,
+        /// Which sandboxes are ours: by the tags of their conversations (`labels`) and their specification (`names`); for
+        /// `runtime` by their session. None: they are only reported.
+        scope: ScopeTable,
+        /// At most so many requests; the product's count too. Default `5/s`.
+        rate: Rate,
+        /// What one costs.
+        price: PriceTable,
+    }
+    unkept {
+        /// What it is.
+        kind: OpenHands = required,
+    }
+}
+
+table! {
     /// A repository with a name of its own.
     NamedRepository {
         /// Its name in ids. Default: the last part of the path.
@@ -192,6 +219,7 @@ impl Read for BackendTable {
             Ok("docker") => DockerTable::read(node, log).map(|table| Self::Docker(Box::new(table))),
             Ok("daytona") => DaytonaTable::read(node, log).map(|table| Self::Daytona(Box::new(table))),
             Ok("e2b") => E2bTable::read(node, log).map(|table| Self::E2b(Box::new(table))),
+            Ok("openhands") => OpenHandsTable::read(node, log).map(|table| Self::OpenHands(Box::new(table))),
             Ok(kind_name) => {
                 log.error(&path, &kind.span(), unknown_kind(kind_name));
                 None
@@ -204,12 +232,14 @@ impl Read for BackendTable {
     }
 
     fn schema() -> Value {
-        let kinds = [WorktreeTable::schema(), DockerTable::schema(), DaytonaTable::schema(), E2bTable::schema()];
+        let [worktree, docker] = [WorktreeTable::schema(), DockerTable::schema()];
+        let providers = [DaytonaTable::schema(), E2bTable::schema(), OpenHandsTable::schema()];
+        let kinds: Vec<Value> = [worktree, docker].into_iter().chain(providers).collect();
         json!({ "oneOf": kinds })
     }
 
     fn keys(prefix: &str, out: &mut Vec<String>) {
-        for keys in [WorktreeTable::keys, DockerTable::keys, DaytonaTable::keys, E2bTable::keys] {
+        for keys in [WorktreeTable::keys, DockerTable::keys, DaytonaTable::keys, E2bTable::keys, OpenHandsTable::keys] {
             let mut more = Vec::new();
             keys(prefix, &mut more);
             more.retain(|key| !out.contains(key));
@@ -257,3 +287,4 @@ kind!(Worktree, "worktree");
 kind!(Docker, "docker");
 kind!(Daytona, "daytona");
 kind!(E2b, "e2b");
+kind!(OpenHands, "openhands");

@@ -128,8 +128,8 @@ fn a_key_that_stands_twice_is_refused() {
 
 #[test]
 fn kinds_and_keys_of_later_versions_are_named() {
-    let has = "is not in this version; it has: worktree, docker, daytona, e2b";
-    for kind in ["modal", "cloudflare", "openhands"] {
+    let has = "is not in this version; it has: worktree, docker, daytona, e2b, openhands";
+    for kind in ["modal", "cloudflare"] {
         let backend = format!("[[backend]]\nname = \"x\"\nkind = \"{kind}\"\napi_key.env = \"KEY\"\n");
         assert_eq!(told(&backend), [format!("3:8 backend[0].kind | backend kind `{kind}` {has} | -")]);
         let policy = format!("[[policy]]\nname = \"x\"\n{kind}.anything = \"keep\"\n");
@@ -213,9 +213,28 @@ fn docker_without_a_scope_has_nothing_of_ours_and_says_so() {
 
 #[test]
 fn a_provider_without_a_scope_has_nothing_of_ours_and_its_key_goes_nowhere_in_the_open() {
-    for kind in ["daytona", "e2b"] {
+    for kind in ["daytona", "e2b", "openhands"] {
         provider_without_a_scope(kind);
     }
+}
+
+#[test]
+fn openhands_has_two_apis_of_which_one_tells_no_labels() {
+    let openhands = "[[backend]]\nname = \"o\"\nkind = \"openhands\"\napi_key.env = \"KEY\"\n";
+    let labels = "scope.labels = { team = \"a\" }\n";
+    let told_of = |keys: &str| told(&format!("{openhands}{keys}"));
+    assert_eq!(
+        told_of(&format!("api = \"runtime\"\n{labels}")),
+        ["6:16 backend[0].scope.labels | the Runtime API tells no labels: nothing would be ours; name beginnings of \
+          sessions as `names` | -"]
+    );
+    assert_eq!(told_of("api = \"v0\"\n").len(), 1);
+    let url = |keys: &str| match &parse(&format!("{openhands}{keys}"), "o").unwrap().backends[0].kind {
+        settings::Kind::OpenHands(_, provider) => provider.url.clone(),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(url(labels), "https://app.all-hands.dev");
+    assert_eq!(url("api = \"runtime\"\nscope.names = [\"agent-\"]\n"), "https://runtime.all-hands.dev");
 }
 
 fn provider_without_a_scope(kind: &str) {

@@ -46,6 +46,7 @@ const ROWS: &[Row] = &[
     ("backend.url",                  |s| daytona(s).url.clone(),                     "https://app.daytona.io/api", "https://app.daytona.io/api", "refused", "refused"),
     ("backend.api_key.env",          |s| daytona(s).key.to_string(),                 "the environment variable `DAYTONA_API_KEY`", "refused", "refused", "refused"),
     ("backend.api_key.arn",          |s| debug(daytona(s).key.to_string().contains("furlough/daytona")), "true", "refused", "refused", "refused"),
+    ("backend.api",                  |s| debug(openhands(s)),                        "cloud",       "cloud",     "refused",  "refused"),
     ("policy.name",                  |s| s.policy.rules[0].name.to_string(),         "coding-agents", "refused", "refused",  "refused"),
     ("policy.match.backend",         |s| debug(s.policy.rules[0].matches.backend.len()), "2",       "0",         "refused",  "refused"),
     ("policy.match.labels",          |s| debug(s.policy.rules[0].matches.labels.len()), "1",        "0",         "refused",  "refused"),
@@ -129,6 +130,11 @@ fn docker(settings: &Settings) -> &settings::Docker {
 fn daytona(settings: &Settings) -> &settings::Provider {
     let Kind::Daytona(daytona) = &settings.backends[2].kind else { panic!("{settings:?}") };
     daytona
+}
+
+fn openhands(settings: &Settings) -> settings::OpenHandsApi {
+    let Kind::OpenHands(api, _) = &settings.backends[4].kind else { panic!("{settings:?}") };
+    *api
 }
 
 /// The example that has `key`.
