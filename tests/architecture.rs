@@ -13,7 +13,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("lifecycle", &[]),
     ("workspace", &[]),
     ("telemetry", &[]),
-    ("access", &[]),
+    ("tokens", &[]),
     ("embedded", &[]),
     ("backend", &["lifecycle"]),
     ("settings", &["lifecycle"]),
@@ -27,8 +27,8 @@ const EDGES: &[(&str, &[&str])] = &[
     // It stands where agents run: no credentials of AWS, and nothing that could use them.
     ("sidecar", &["settings", "telemetry", "workspace"]),
     // Both speak the protocol that the sidecar's module writes down.
-    ("workspace-function", &["access", "settings", "sidecar", "workspace"]),
-    ("heartbeat", &["aws", "ledger", "lifecycle", "settings", "telemetry"]),
+    ("workspace-function", &["settings", "sidecar", "tokens", "workspace"]),
+    ("heartbeat", &["aws", "ledger", "lifecycle", "settings", "telemetry", "tokens"]),
     (
         "reconcile",
         &[

@@ -67,7 +67,7 @@ impl Credential {
     /// Whether it may send heartbeats of `id`. `None`: it proves nothing under these keys.
     pub(crate) fn speaks(&self, keys: &Keys, id: &RuntimeId) -> Option<Result<Speaker, Answer>> {
         match self {
-            Self::Runtime(token) => keys.proves(token, id).then_some(Ok(Speaker::Runtime(token.epoch))),
+            Self::Runtime(token) => keys.proves(token, id).then_some(Ok(Speaker::Runtime(token.epoch()))),
             Self::Host(token) => {
                 let bound_to = keys.host(&token.0)?.may(id.backend());
                 Some(if bound_to { Ok(Speaker::Host) } else { Err(bound()) })

@@ -14,7 +14,9 @@ use serde::{Deserialize, Deserializer};
 use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq as _;
 
-use crate::token::{self, Key, MIN_KEY_BYTES, Token};
+use tokens::{Key, MIN_KEY_BYTES};
+
+use crate::token::Token;
 
 /// The most hosts.
 const MAX_HOSTS: usize = 1_000;
@@ -22,8 +24,7 @@ const MAX_HOSTS: usize = 1_000;
 /// The keys that are good now.
 #[derive(Debug)]
 pub struct Keys {
-    newest: Key,
-    previous: Option<Key>,
+    signing: tokens::Keys,
     hosts: Vec<Host>,
 }
 
@@ -91,19 +92,17 @@ impl Keys {
             _ => return Err("`runtime_keys` has more than two keys: the newest and the one before".to_owned()),
         };
         let hosts = document.hosts.into_iter().enumerate().map(|(at, entry)| host(at, entry));
-        Ok(Self { newest, previous, hosts: hosts.collect::<Result<_, _>>()? })
+        Ok(Self { signing: tokens::Keys { newest, previous }, hosts: hosts.collect::<Result<_, _>>()? })
     }
 
     /// The token of a new registration.
     pub fn sign(&self, id: &RuntimeId, epoch: Epoch) -> Token {
-        Token::new(&self.newest, id, epoch)
+        Token::new(&self.signing, id, epoch)
     }
 
     /// Whether `token` is this runtime's under a key that is good.
     pub fn proves(&self, token: &Token, id: &RuntimeId) -> bool {
-        let newest = token.proves(&self.newest, id);
-        let previous = self.previous.as_ref().is_some_and(|key| token.proves(key, id));
-        newest | previous
+        token.proves(&self.signing, id)
     }
 
     /// Whose token this is. Looks through all of them, whichever it is.
@@ -116,7 +115,7 @@ impl Keys {
 
 /// The digest under which a host's token is kept.
 pub fn digest(token: &str) -> String {
-    token::hex(&Sha256::digest(token.as_bytes()))
+    tokens::hex(&Sha256::digest(token.as_bytes()))
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "it is consumed: nothing keeps the text of a key")]
@@ -128,7 +127,7 @@ fn key(text: String) -> Result<Key, String> {
 
 fn host(at: usize, entry: HostEntry) -> Result<Host, String> {
     let HostEntry { name, token_sha256, backends } = entry;
-    let digest = token::unhex(&token_sha256);
+    let digest = tokens::unhex(&token_sha256);
     let digest =
         digest.ok_or_else(|| format!("`token_sha256` of host {at} is not 64 lower-case hexadecimal digits"))?;
     if backends.is_empty() || backends.iter().any(String::is_empty) {

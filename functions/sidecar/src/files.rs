@@ -25,12 +25,23 @@ pub fn occupied<'a>(folders: impl IntoIterator<Item = &'a PathBuf>) -> Result<Op
     Ok(None)
 }
 
+/// What the sidecar has in its own folder: what is known of the workspace's places, and a folder for each server.
+pub const PLACE: &str = "place";
+/// What the names of servers' folders begin with.
+pub const SERVER: &str = "server-";
+
 /// Makes the sidecar's own folder: others may pass through it, to folders that are theirs, and see nothing of it. What a
-/// sidecar before this one has left in it is removed.
+/// sidecar before this one has left in it is removed, and nothing else that is there.
 pub fn make_private(folder: &Path) -> Result<(), Failed> {
     let made = fs::create_dir_all(folder).and_then(|()| fs::set_permissions(folder, fs::Permissions::from_mode(0o711)));
     made.map_err(|error| failed("make", folder, &error))?;
-    entries(folder)?.iter().try_for_each(|entry| remove(&entry.path()))
+    for entry in entries(folder)? {
+        let name = entry.file_name();
+        if name == PLACE || name.as_encoded_bytes().starts_with(SERVER.as_bytes()) {
+            remove(&entry.path())?;
+        }
+    }
+    Ok(())
 }
 
 /// Makes the folder that a root is in; with `whole`, the root too, as this user's.
@@ -139,6 +150,17 @@ mod tests {
         assert_eq!(left, ["other"]);
         assert_eq!(fs::read_to_string(other.join("kept")).unwrap(), "kept");
         assert_eq!(occupied([&root]), Ok(None));
+    }
+
+    #[test]
+    fn of_the_sidecar_s_own_folder_only_its_own_is_removed() {
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["place", "server-1", "of somebody"] {
+            fs::create_dir(folder.path().join(name)).unwrap();
+        }
+        assert_eq!(make_private(folder.path()), Ok(()));
+        let left: Vec<_> = fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        assert_eq!(left, ["of somebody"]);
     }
 
     #[test]

@@ -27,7 +27,8 @@ pub enum Which {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Process {
     parent: i32,
-    user: u32,
+    /// The real, the effective, the saved and the filesystem's.
+    users: [u32; 4],
     ended: bool,
 }
 
@@ -39,13 +40,20 @@ fn parse(stat: &str) -> Option<(bool, i32)> {
     Some((ended, fields.next()?.parse().ok()?))
 }
 
+/// From the status. The owner of the folder in /proc is root's, where a process has itself made undumpable.
+fn users(status: &str) -> Option<[u32; 4]> {
+    let line = status.lines().find_map(|line| line.strip_prefix("Uid:"))?;
+    let users: Vec<u32> = line.split_whitespace().filter_map(|user| user.parse().ok()).collect();
+    users.try_into().ok()
+}
+
 fn all() -> BTreeMap<i32, Process> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     let look = |entry: fs::DirEntry| {
         let id = entry.file_name().to_str()?.parse().ok()?;
         let (ended, parent) = parse(&fs::read_to_string(entry.path().join("stat")).ok()?)?;
-        let user = std::os::unix::fs::MetadataExt::uid(&entry.metadata().ok()?);
-        Some((id, Process { parent, user, ended }))
+        let users = users(&fs::read_to_string(entry.path().join("status")).ok()?)?;
+        Some((id, Process { parent, users, ended }))
     };
     entries.filter_map(look).collect()
 }
@@ -53,7 +61,7 @@ fn all() -> BTreeMap<i32, Process> {
 impl Which {
     fn among(&self, all: &BTreeMap<i32, Process>) -> Vec<i32> {
         let is_one = |id: i32, process: &Process| match self {
-            Self::Of(user) => process.user == *user,
+            Self::Of(user) => process.users.contains(user),
             Self::Below(top) => is_below(all, id, *top),
             Self::These(ids) => ids.contains(&id),
         };
@@ -108,7 +116,9 @@ mod tests {
         assert_eq!(parse("7 (a) Z 1) S 3 7 7"), Some((false, 3)));
         assert_eq!(parse("7 (sh) Z 3 7"), Some((true, 3)));
         assert_eq!(parse("7 sh S 3"), None);
-        let process = |parent| Process { parent, user: 5, ended: false };
+        assert_eq!(users("Name:\tsh\nUid:\t5\t6\t6\t6\nGid:\t0\t0\t0\t0\n"), Some([5, 6, 6, 6]));
+        assert_eq!(users("Name:\tsh\n"), None);
+        let process = |parent| Process { parent, users: [5, 5, 0, 0], ended: false };
         let all = BTreeMap::from([(1, process(0)), (3, process(1)), (4, process(3)), (5, process(1)), (6, process(4))]);
         assert_eq!(Which::Below(3).among(&all), [4, 6]);
         assert_eq!(Which::These(vec![5, 9]).among(&all), [5]);
@@ -119,8 +129,8 @@ mod tests {
     #[test]
     fn a_table_that_changed_while_it_was_read_has_an_end() {
         let circle = BTreeMap::from([
-            (3, Process { parent: 4, user: 5, ended: false }),
-            (4, Process { parent: 3, user: 5, ended: false }),
+            (3, Process { parent: 4, users: [5; 4], ended: false }),
+            (4, Process { parent: 3, users: [5; 4], ended: false }),
         ]);
         assert_eq!(Which::Below(9).among(&circle), [0; 0]);
     }

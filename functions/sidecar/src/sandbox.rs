@@ -97,7 +97,7 @@ impl Sandbox {
     }
 
     fn place_folder(&self) -> PathBuf {
-        self.terms.scratch.join("place")
+        self.terms.scratch.join(files::PLACE)
     }
 
     /// The files of the workspace, as this user's.

@@ -19,7 +19,7 @@ use tokio::{
     sync::{mpsc, watch},
 };
 
-use crate::{agent::Agent, keeper::Failed};
+use crate::{agent::Agent, files::SERVER, keeper::Failed};
 
 /// Which variables of the sidecar's no server sees.
 const OURS: [&str; 1] = ["FURLOUGH_INIT_KEY"];
@@ -73,7 +73,7 @@ impl Server {
     pub async fn start(launch: &Launch, user: Option<u32>) -> Result<Self, Failed> {
         let port = free_port().await.map_err(|error| Failed(format!("no port is free: {error}")))?;
         let id = settings::system::unique();
-        let folder = launch.scratch.join(format!("server-{id}"));
+        let folder = launch.scratch.join(format!("{SERVER}{id}"));
         let key = settings::system::random().map_err(|error| Failed(error.to_string()))?;
         let made = make_folder(&folder, user);
         made.map_err(|error| Failed(format!("could not make `{}`: {error}", folder.display())))?;
