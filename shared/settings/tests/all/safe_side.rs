@@ -90,6 +90,9 @@ const ROWS: &[Row] = &[
     ("pass.sweep",                   |s| human(s.pass.sweep_every),                  "15m",         "15m",       "refused",  "refused"),
     ("pass.deadline",                |s| human(s.pass.deadline),                     "5m",          "5m",        "refused",  "refused"),
     ("pass.concurrency",             |s| s.pass.concurrency.to_string(),             "8",           "8",         "refused",  "refused"),
+    ("workspaces.store",             |s| debug(s.workspaces.store.as_ref().map(|store| format!("{}/{}", store.name, store.prefix))), "some(\"my-bucket/furlough/\")", "none", "refused", "refused"),
+    ("workspaces.keep",              |s| s.workspaces.keep.to_string(),              "3",           "3",         "refused",  "refused"),
+    ("workspaces.grace",             |s| human(s.workspaces.grace),                  "1d",          "1d",        "refused",  "refused"),
 ];
 
 fn debug(value: impl std::fmt::Debug) -> String {
