@@ -28,6 +28,16 @@ impl Ground {
         Range { start: 0, end: self.rounds }.map(|round| (round, format!("r{round}")))
     }
 
+    /// The same, and then as many again so often; [`Ground::enough`] says from which on it may end.
+    pub(super) fn more_rounds(&self, times: u32) -> impl Iterator<Item = (u32, String)> + use<> {
+        Range { start: 0, end: self.rounds.saturating_mul(times) }.map(|round| (round, format!("r{round}")))
+    }
+
+    /// Whether all rounds that were asked for are over after this one.
+    pub(super) fn enough(&self, round: u32) -> bool {
+        round + 1 >= self.rounds
+    }
+
     /// A runtime that is seen for the first time, at 0 s, as run `run-1`.
     pub(super) async fn runtime(&self, name: &str) -> Record {
         self.ledger.observe_known(None, &seen(name), |_| due(3_600), at(0)).await.unwrap()
