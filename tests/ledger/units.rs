@@ -137,7 +137,7 @@ async fn what_activity_costs() {
     costs.of("one that sets its time anew", running(), async |to| found(to, arming(50)).await).await;
     costs
         .of("a look at what is known", without(running(), "ab"), async |to| {
-            skip(to.observe(&look(), as_is(), late(20)).await.unwrap())
+            skip(to.observe(&look(), as_is(), late(20)).await.unwrap());
         })
         .await;
     let told = ProbeSeen { last_active: Some(late(10)), busy: Busy::No };
@@ -188,8 +188,8 @@ async fn what_a_reclaim_costs() {
     costs.of("another time to look", running(), later).await;
     let hold = HoldRequest { hold: Hold::Until(late(900)), why: "demo", by: "kim" };
     costs.of("a hold", running(), async |to| skip(to.hold(id, &hold, None, late(50)).await.unwrap())).await;
-    let held = || Item::from_iter(running().into_iter().chain([("hu".to_owned(), number(late(900).millis()))]));
-    costs.of("its release", held(), async |to| assert!(to.release(id, late(60)).await.unwrap())).await;
+    let kept: Item = running().into_iter().chain([("hu".to_owned(), number(late(900).millis()))]).collect();
+    costs.of("its release", kept, async |to| assert!(to.release(id, late(60)).await.unwrap())).await;
     let notice = async |to: &Ledger| assert!(to.noticed(id, TOKEN, late(50)).await.unwrap());
     costs.of("a notice", without(resting(), "no"), notice).await;
     let absent = async |to: &Ledger| {

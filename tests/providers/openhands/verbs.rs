@@ -48,10 +48,8 @@ async fn a_runtime_s_life_is_made_of_looks_and_one_act_a_step() {
     let lab = Lab::new(Which::Runtime).await;
     let id = lab.running();
     let running = lab.target(&id).await;
-    let around = |act: &str| [look_at(), format!("POST /{act}"), look_at()];
-    fn look_at() -> String {
-        "GET /runtime/rt00000000000001".to_owned()
-    }
+    let look = "GET /runtime/rt00000000000001".to_owned();
+    let around = |act: &str| [look.clone(), format!("POST /{act}"), look.clone()];
     assert_eq!(lab.suspend(&running).await, Ok(Outcome::Done(())));
     assert_eq!(lab.server.calls(), around("pause"));
     assert_eq!(lab.backend.list.list(None).await.unwrap().seen, [], "what is paused is not listed");

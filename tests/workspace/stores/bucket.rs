@@ -21,8 +21,8 @@ const BUCKET: &str = "furlough-tests";
 /// The real clock: a server judges what was signed by its own.
 #[expect(clippy::disallowed_methods, reason = "the server has the real clock")]
 fn clock(behind: Duration) -> Clock {
-    let now = move || std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap() - behind;
-    Clock::new(move || i64::try_from(now().as_millis()).unwrap())
+    let since = std::time::UNIX_EPOCH + behind;
+    Clock::new(move || i64::try_from(std::time::SystemTime::now().duration_since(since).unwrap().as_millis()).unwrap())
 }
 
 /// A part of the bucket that nobody else uses.
