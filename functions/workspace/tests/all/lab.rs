@@ -27,7 +27,7 @@ pub(super) const HOST: &str = "the token of a host";
 pub(super) const INIT_KEY: &str = "a bootstrap key of some length";
 pub(super) const SESSION_KEY: &str = "a session key";
 const TTL: Duration = Duration::from_mins(1);
-const LOOKS: u32 = 600;
+const LOOKS: u32 = 4_800;
 
 fn clock() -> Clock {
     Clock::new(|| settings::system::now().millis())
@@ -120,15 +120,20 @@ pub(super) struct Sandbox {
     pub(super) base: String,
     pub(super) owner: String,
     pub(super) root: PathBuf,
-    client: reqwest::Client,
+    pub(super) client: reqwest::Client,
     _scratch: TempDir,
 }
 
 impl Sandbox {
     pub(super) async fn new(host: &Host, root: &Path) -> Self {
+        let flags = ["--guarded-path", "/told", "--"].map(str::to_owned);
+        Self::with(host, root, flags.into_iter().chain(agent::command())).await
+    }
+
+    /// Of a sidecar with these flags.
+    pub(super) async fn with(host: &Host, root: &Path, flags: impl Iterator<Item = String>) -> Self {
         let scratch = tempfile::tempdir().unwrap();
-        let flags = ["sidecar", "--guarded-path", "/told", "--"].map(str::to_owned);
-        let options = Options::try_parse_from(flags.into_iter().chain(agent::command())).unwrap();
+        let options = Options::try_parse_from(std::iter::once("sidecar".to_owned()).chain(flags)).unwrap();
         let below = vec![root.parent().unwrap().to_owned()];
         let options = Options { scratch: scratch.path().to_owned(), below, ..options };
         let hosts = HttpHosts::new(Arc::new(host.blobs.clone()), clock()).unwrap();

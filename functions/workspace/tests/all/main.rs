@@ -5,5 +5,7 @@
 #[path = "../../../sidecar/tests/all/agent.rs"]
 mod agent;
 mod lab;
+#[cfg(feature = "engines")]
+mod real;
 mod tokens;
 mod whole;
