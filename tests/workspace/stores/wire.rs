@@ -121,6 +121,17 @@ async fn a_part_is_sent_with_its_digest_and_what_was_signed() {
     assert_eq!(asked.matches("content-length").count(), 1, "{asked}");
 }
 
+/// What has no length on the wire does not bear the signature of one.
+#[tokio::test]
+async fn nothing_at_all_is_sent_with_its_length() {
+    let mut server = Server::answering(vec![answer("200 OK", &["etag: \"tag\""], "")]).await;
+    let mut signed = signed(&server.url);
+    signed.headers = vec![("content-length".to_owned(), "0".to_owned())];
+    assert_eq!(Http::new().unwrap().put(&signed, Bytes::new()).await.unwrap(), "\"tag\"");
+    let asked = server.asked().await;
+    assert_eq!(asked.matches("\r\ncontent-length: 0\r\n").count(), 1, "{asked}");
+}
+
 #[tokio::test]
 async fn a_busy_store_is_asked_again_and_one_that_refuses_is_not() {
     for busy in [

@@ -107,7 +107,9 @@ impl Wire for Http {
             return Err(refused(signed, "the request was signed for another length"));
         }
         let digest = BASE64_STANDARD.encode(Md5::digest(&bytes));
-        let request = self.0.put(&signed.url).header("content-md5", digest).body(bytes);
+        let request = self.0.put(&signed.url).header("content-md5", digest);
+        // An empty body is sent without its length otherwise, for which it was signed.
+        let request = request.header(header::CONTENT_LENGTH, bytes.len()).body(bytes);
         let answer = self.send(signed, request).await?;
         let tag = answer.headers().get(header::ETAG).and_then(|tag| tag.to_str().ok());
         tag.map(str::to_owned).ok_or_else(|| refused(signed, "the store took it and gave no tag"))
