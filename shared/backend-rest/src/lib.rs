@@ -4,6 +4,7 @@
 //! daytona, e2b, openhands (the roles) ──► api (one request, one bounded answer, at a pace) ──► the provider
 //!    ├── wire, observe: pure      headers: how long to wait, what time it is there
 //!    ├── paging: cursors that end   row: field by field, told by its name alone
+//!    ├── look: one by id, before an act and after it
 //!    └── verb, scope: aimed, ours
 //! ```
 //!
