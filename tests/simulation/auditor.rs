@@ -67,8 +67,6 @@ pub(crate) struct Auditor {
 struct Truth {
     /// When somebody's activity was last recorded or acknowledged.
     acknowledged: Option<Time>,
-    /// When that reached the ledger.
-    heard: Option<Time>,
     /// Until when work was acknowledged to be under way.
     busy: Option<Time>,
     /// When a heartbeat that is answered with "it does not run" last met its record.
@@ -124,8 +122,8 @@ struct Hands {
     looks: BTreeMap<RuntimeId, Look>,
     /// When it last met the record of what does not run.
     turned_away: Option<Time>,
-    /// When it last read each record.
-    reads: BTreeMap<RuntimeId, Time>,
+    /// When it last read each record, and what that told of activity.
+    reads: BTreeMap<RuntimeId, (Time, Option<Time>)>,
     /// When its pass began, and the calls that it has made since.
     pass: Option<(Time, u64)>,
     /// Acts that it has claimed in this pass.

@@ -128,3 +128,9 @@ fn a_pause_that_arrives_late_is_taken_back_by_whoever_sees_it() {
 fn what_nobody_ever_heard_of_is_kept() {
     holds(5418);
 }
+
+/// In one millisecond its record was read and then its agent heard of: the auditor took the read for the later one.
+#[test]
+fn what_is_heard_of_after_the_last_read_was_not_told_by_it() {
+    holds(10039);
+}

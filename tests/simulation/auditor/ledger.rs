@@ -61,7 +61,8 @@ impl Auditor {
 
     fn not_written(&mut self, process: &Process, asked: &Asked, id: &RuntimeId, trace: &mut Trace, now: Time) {
         if asked.operation == "GetItem" {
-            self.hands(process.name()).reads.insert(id.clone(), now);
+            let told = self.truth(id).acknowledged;
+            self.hands(process.name()).reads.insert(id.clone(), (now, told));
             return;
         }
         let what = match (asked.uses(":owner"), asked.uses(":from")) {
@@ -325,7 +326,6 @@ impl Auditor {
         let (sent, skew) = (process.true_time(new.idle_from), self.skew());
         let truth = self.truth(id);
         truth.acknowledged = truth.acknowledged.max(Some(sent).filter(|_| moved));
-        truth.heard = Some(*now).filter(|_| moved).or(truth.heard);
         truth.busy = new.busy.map(|busy| busy.minus(skew)).max(truth.busy);
         let Some(there) = world.runtimes.get(id) else { return };
         let by_us = there.by == By::Us;

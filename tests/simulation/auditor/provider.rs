@@ -87,7 +87,9 @@ impl Auditor {
             self.violated(4, now, Some(id), format!("{verb:?} although the agent server inside did not answer"));
         }
         let quiet = self.quiet(verb);
-        self.read_before(process, verb, id, now);
+        if verb == Verb::Shed {
+            self.read_before(process, id, now);
+        }
         let seen = there.kind.shows != crate::simulation::scenario::Shows::Nothing;
         if seen && look.at.since(there.active) <= quiet {
             let what = format!("{verb:?}, and the look before saw it active at {}", offset(there.active));
@@ -98,15 +100,21 @@ impl Auditor {
         }
     }
 
-    /// Invariant 1 for what its claim does not refuse heartbeats of: what the record said before the act.
-    fn read_before(&mut self, process: &Process, verb: Verb, id: &RuntimeId, now: Time) {
+    /// Invariant 1 for what its claim does not refuse heartbeats of: the record was read under the claim, and told of
+    /// nothing. What reaches it later, before the call does its work, is not refused: files come back from the trash.
+    fn read_before(&mut self, process: &Process, id: &RuntimeId, now: Time) {
+        let claimed = self.truth(id).holder.as_ref().map(|holder| holder.at);
         let read = self.hands(process.name()).reads.get(id).copied();
-        let (quiet, truth) = (self.quiet(verb), self.truth(id));
-        let (told, heard) = (truth.acknowledged, truth.heard);
-        if verb == Verb::Shed
-            && heard <= read
-            && let Some(told) = told.filter(|told| now.since(*told) < quiet)
-        {
+        let Some((_, told)) = read.filter(|(at, _)| claimed.is_some_and(|claimed| *at >= claimed)) else {
+            return self.violated(
+                1,
+                now,
+                Some(id),
+                "it is shed, and its record was not read under the claim".to_owned(),
+            );
+        };
+        let quiet = self.quiet(Verb::Shed);
+        if let Some(told) = told.filter(|told| now.since(*told) < quiet) {
             let what = format!("it is shed, and its record said that it was active at {}", offset(told));
             self.violated(1, now, Some(id), what);
         }
