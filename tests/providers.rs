@@ -1,5 +1,6 @@
 //! The backends of providers, on simulators that their own SDKs drive too (`.ci/sdk.py`).
 
+mod cloudflare;
 mod command;
 mod daytona;
 mod e2b;

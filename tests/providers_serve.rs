@@ -15,15 +15,25 @@ mod simulators;
 use std::io::{Read as _, Write as _};
 
 use settings::system;
-use simulators::{Provider, Server, daytona, e2b, openhands};
+use simulators::{Provider, Server, cloudflare, daytona, e2b, openhands};
 
 #[tokio::main]
 async fn main() {
     match std::env::args().nth(1).as_deref() {
+        Some("cloudflare") => {
+            // Cloudflare's client makes none, so that what it lists is there from the beginning.
+            let mut provider = cloudflare::Cloudflare::default();
+            let now = system::now();
+            for _ in 0..5 {
+                provider.add(now, |_| {});
+            }
+            provider.add(now, |sandbox| sandbox.sleep(now));
+            serve(provider, cloudflare::KEY).await;
+        }
         Some("daytona") => serve(daytona::Daytona::default(), daytona::KEY).await,
         Some("e2b") => serve(e2b::E2b::default(), e2b::KEY).await,
         Some("openhands") => serve(openhands::OpenHands::default(), openhands::KEY).await,
-        other => panic!("{other:?} is no simulator; there are `daytona`, `e2b` and `openhands`"),
+        other => panic!("{other:?} is no simulator; there are `cloudflare`, `daytona`, `e2b` and `openhands`"),
     }
 }
 

@@ -7,6 +7,7 @@
 //! What each does is from its provider's own source, specification or documents; what of it the official SDK was
 //! seen to need is held by `.ci/sdk.py`, which drives the same simulators.
 
+pub(crate) mod cloudflare;
 pub(crate) mod daytona;
 pub(crate) mod e2b;
 pub(crate) mod openhands;

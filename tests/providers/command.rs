@@ -10,6 +10,7 @@ use crate::{
     cli::bench::{Folder, Ran, ran},
     simulators::{
         Provider, Server,
+        cloudflare::{self, ACCOUNT, APPLICATION, Cloudflare},
         daytona::{self, Daytona},
         e2b::{self, E2b},
     },
@@ -138,4 +139,32 @@ async fn e2b_is_listed_planned_and_applied() {
     assert_eq!(applied["entries"][0]["fate"], "done");
     let running: Vec<_> = server.state().sandboxes.values().map(|sandbox| sandbox.running).collect();
     assert_eq!(running, [false, true]);
+}
+
+/// Cloudflare tells nothing of its timers, and the plan says so of each that it lists; what is idle stays, while its owner
+/// did not say that it may be destroyed from running.
+#[tokio::test(flavor = "multi_thread")]
+async fn cloudflare_is_checked_listed_and_planned() {
+    let server = serving(Cloudflare::default()).await;
+    server.state().add(system::now(), |_| {});
+    let (url, worker) = cloudflare::places(server.address());
+    let desk = |destroy: bool| {
+        let folder = Folder::empty();
+        let text = format!(
+            "[[backend]]\nname = \"boxes\"\nkind = \"cloudflare\"\nurl = \"{url}\"\nworker = \"{worker}\"\n\
+             account = \"{ACCOUNT}\"\napplication = \"{APPLICATION}\"\napi_key.env = \"BOXES_KEY\"\n\
+             worker_key.env = \"BOXES_KEY\"\nscope.names = [\"agent-\"]\nrate = \"1000/s\"\n\
+             destroy_running = {destroy}\n[[policy]]\nname = \"all\"\nlifetime.max = \"30m\"\n"
+        );
+        folder.write("furlough.toml", &text);
+        Desk { folder, key: Some(cloudflare::KEY) }
+    };
+    for (destroy, reason) in [(false, "lacks"), (true, "unknown")] {
+        let desk = desk(destroy);
+        desk.run(&["check", "furlough.toml"]).ending(0);
+        let plan = desk.json(&["plan"], 0);
+        assert_eq!(plan["items"], json!([]), "{plan}");
+        let kept = &plan["kept"][0];
+        assert_eq!((&kept["native_hidden"], &kept["reason"]["code"]), (&json!(true), &json!(reason)), "{plan}");
+    }
 }

@@ -4,19 +4,24 @@
 use std::{collections::BTreeSet, num::NonZeroU32, time::Duration};
 
 use backend::Backend;
-use backend_rest::{Key, Scope, daytona, e2b, openhands};
+use backend_rest::{
+    Key, Scope,
+    cloudflare::{self, DestroyRunning},
+    daytona, e2b, openhands,
+};
 use ledger::{HoldRequest, Ledger};
 use lifecycle::{
     BackendName, Record, RuntimeId, State, Time,
-    policy::{Mode, NativeMode, Pattern},
+    policy::{Mode, NativeMode, Pattern, WorkspaceRule},
     record::Hold,
 };
 
-use super::RATE;
+use super::{RATE, lab::text};
 use crate::{
     pass::stage::{DAY, HOUR, MINUTE, Stage, errors, fates, options},
     simulators::{
         Provider, Server,
+        cloudflare::{self as cloudflare_server, ACCOUNT, APPLICATION, Cloudflare, places},
         daytona::{self as daytona_server, Daytona},
         e2b::{self as e2b_server, E2b},
         openhands::{self as openhands_server, OpenHands},
@@ -79,6 +84,42 @@ async fn openhands() -> Scene<OpenHands> {
         rate: RATE,
     };
     Scene { stage, server, backend: openhands::backend(openhands::connect(options).unwrap()) }
+}
+
+/// Cloudflare, whose owner lets what is idle be destroyed, and lets it be lost.
+async fn cloudflare() -> Scene<Cloudflare> {
+    let stage = Stage::new().await.rules(|rules| rules.workspace = WorkspaceRule::Discard);
+    let hands = stage.hands.clone();
+    let server = Server::start(Cloudflare::default(), move || hands.now()).await;
+    let (url, worker) = places(server.address());
+    let options = cloudflare::Options {
+        name: BackendName::new("cloudflare").unwrap(),
+        clock: stage.hands.clock(),
+        url,
+        key: Key::new(cloudflare_server::KEY),
+        account: ACCOUNT.to_owned(),
+        application: APPLICATION.to_owned(),
+        worker,
+        worker_key: Key::new(cloudflare_server::WORKER_KEY),
+        scope: Scope { name_prefixes: vec!["agent-".to_owned()], ..Scope::default() },
+        destroy_running: DestroyRunning::WhenIdle,
+        rate: RATE,
+    };
+    Scene { stage, server, backend: cloudflare::backend(cloudflare::connect(options).unwrap()) }
+}
+
+/// A sandbox of ours that was used just now, which Furlough was told of.
+async fn worked(scene: &Scene<Cloudflare>) -> RuntimeId {
+    let id = scene.server.state().add(scene.stage.now(), |sandbox| sandbox.sleep_after = 7 * DAY);
+    let id = RuntimeId::new(&scene.backend.name, id.as_bytes()).unwrap();
+    scene.after(MINUTE).await;
+    scene.stage.advance(Duration::from_secs(1));
+    beat(scene, &id).await;
+    id
+}
+
+async fn beat<P: Provider>(scene: &Scene<P>, id: &RuntimeId) {
+    let _ = scene.stage.ledger.heartbeat(id, None, None, scene.stage.now()).await.unwrap();
 }
 
 /// A sandbox of ours whose conversation was updated just now.
@@ -326,6 +367,86 @@ async fn a_pass_that_dies_anywhere_leaves_an_openhands_sandbox_deleted_once_or_n
         scene
     };
     dies_around_every_call(prepare, "delete", [State::Suspended, State::Gone], &[1]).await;
+}
+
+/// Cloudflare's sandboxes have no state but running, from which they go when their owner chose that: by heartbeats alone,
+/// after `idle.after` and `retention.suspended` together. What was never heard of never goes.
+#[tokio::test]
+async fn a_cloudflare_sandbox_goes_from_idle_to_destroyed_by_passes_alone() {
+    let scene = cloudflare().await;
+    let silent = scene.server.state().add(scene.stage.now(), |sandbox| sandbox.sleep_after = 30 * DAY);
+    let id = worked(&scene).await;
+    assert_eq!(scene.after(DAY).await, [""; 0]);
+    beat(&scene, &id).await;
+    assert_eq!(scene.after(DAY + 30 * MINUTE).await, [""; 0]);
+    assert_eq!((scene.states().await, scene.acts()), (vec![State::Running; 2], Vec::new()));
+    assert_eq!(scene.after(2 * MINUTE).await, [format!("{} delete: done", id.encoded())]);
+    assert_eq!(scene.acts(), [format!("POST /worker/v1/instances/{}/destroy", id.encoded())]);
+    let records: BTreeSet<_> =
+        scene.records().await.into_iter().map(|(id, record)| (text(&id), record.state)).collect();
+    assert_eq!(records, [(text(&id), State::Gone), (silent.clone(), State::Running)].into());
+    assert_eq!(scene.after(20 * DAY).await, [""; 0]);
+    assert!(scene.server.state().sandboxes[&silent].files.is_some());
+}
+
+/// What would be lost must be said to be worth nothing, and is not taken while somebody uses it.
+#[tokio::test]
+async fn what_is_not_saved_or_is_at_work_is_not_destroyed() {
+    for (rule, busy, acts) in
+        [(WorkspaceRule::Save, None, 0), (WorkspaceRule::Discard, Some(HOUR), 0), (WorkspaceRule::Discard, None, 1)]
+    {
+        let mut scene = cloudflare().await;
+        let rules = &mut scene.stage.policy.rules[0];
+        (rules.workspace, rules.retention.suspended) = (rule, Some(10 * MINUTE));
+        scene.stage.limits.sweep_every = MINUTE;
+        let id = worked(&scene).await;
+        scene.stage.advance(MINUTE);
+        let _ = scene.stage.ledger.heartbeat(&id, None, busy, scene.stage.now()).await.unwrap();
+        scene.after(35 * MINUTE).await;
+        scene.after(7 * MINUTE).await;
+        assert_eq!(scene.acts().len(), acts, "{rule:?}, {busy:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_pass_that_dies_anywhere_leaves_a_cloudflare_sandbox_destroyed_once_or_not_at_all() {
+    let prepare = || async {
+        let scene = cloudflare().await;
+        worked(&scene).await;
+        scene.after(DAY + 29 * MINUTE).await;
+        scene.stage.advance(4 * MINUTE);
+        scene.acts();
+        scene
+    };
+    dies_around_every_call(prepare, "destroy", [State::Running, State::Gone], &[0, 1]).await;
+}
+
+/// How long a sandbox may idle can't be read: it is written once for each run, and again for another policy.
+#[tokio::test]
+async fn cloudflare_s_sleep_is_written_once_for_each_run_and_each_policy() {
+    let mut scene = cloudflare().await;
+    scene.stage.policy.rules[0].native = NativeMode::Prefer;
+    scene.stage.limits.sweep_every = MINUTE;
+    let id = scene.server.state().add(scene.stage.now(), |_| {});
+    let write = format!("PUT /worker/v1/instances/{id}/sleep-after");
+    for expected in [std::slice::from_ref(&write), &[], &[]] {
+        scene.after(MINUTE).await;
+        assert_eq!(scene.acts(), expected);
+    }
+    let kept = |scene: &Scene<Cloudflare>| scene.server.state().sandboxes[&id].sleep_after;
+    assert_eq!(kept(&scene), DAY + DAY + 30 * MINUTE, "until it is suspended, and from then until it is deleted");
+    let now = scene.stage.now().plus(MINUTE);
+    scene.server.state().sandboxes.get_mut(&id).unwrap().start_anew(now);
+    for expected in [std::slice::from_ref(&write), &[]] {
+        scene.after(2 * MINUTE).await;
+        assert_eq!(scene.acts(), expected, "another run of it");
+    }
+    scene.stage.policy.rules[0].idle_after = Some(HOUR);
+    for expected in [std::slice::from_ref(&write), &[]] {
+        scene.after(MINUTE).await;
+        assert_eq!(scene.acts(), expected);
+    }
+    assert_eq!(kept(&scene), DAY + DAY + HOUR);
 }
 
 /// The provider's timers follow the policy: written once, written again where somebody changed them, and lifted from

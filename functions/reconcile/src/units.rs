@@ -4,12 +4,17 @@ use std::{path::Path, sync::Arc, time::Duration};
 
 use backend::{Backend, Clock};
 use backend_docker::{Options as DockerOptions, Scope};
-use backend_rest::{Key, daytona, e2b, openhands};
+use backend_rest::{
+    Key,
+    cloudflare::{self, DestroyRunning},
+    daytona, e2b, openhands,
+};
 use backend_worktree::{Options as WorktreeOptions, Repository, Root};
 use lifecycle::BackendName;
 use pass::{Gate, Unit};
 use settings::{
-    BackendSettings, Docker, Kind, OpenHandsApi, Provider, Secret, SecretSource, Settings, Source, Worktree, system,
+    BackendSettings, Cloudflare, Docker, Kind, OpenHandsApi, Provider, Secret, SecretSource, Settings, Source,
+    Worktree, system,
 };
 
 /// A backend that can't be made as it is configured.
@@ -49,6 +54,11 @@ pub async fn units(
             Kind::OpenHands(api, provider) => {
                 openhands(configured, *api, provider, key(configured, secret(&provider.key).await)?, clock)?
             }
+            Kind::Cloudflare(application) => {
+                let own = key(configured, secret(&application.provider.key).await)?;
+                let worker = read(configured, "worker_key", secret(&application.worker_key).await)?;
+                cloudflares(configured, application, own, worker, clock)?
+            }
         };
         units.push(Unit { backend, gate: gate(configured) });
     }
@@ -63,7 +73,7 @@ fn wrong(configured: &BackendSettings, why: impl Into<String>) -> UnitError {
 fn gate(configured: &BackendSettings) -> Gate {
     match configured.kind {
         Kind::Worktree(_) | Kind::Docker(_) => Gate::per(configured.rate.calls, configured.rate.per),
-        Kind::Daytona(_) | Kind::E2b(_) | Kind::OpenHands(..) => Gate::open(),
+        Kind::Daytona(_) | Kind::E2b(_) | Kind::OpenHands(..) | Kind::Cloudflare(_) => Gate::open(),
     }
 }
 
@@ -75,6 +85,7 @@ pub fn longest_wait(configured: &BackendSettings) -> Duration {
         Kind::Daytona(_) => daytona::LONGEST_WAIT,
         Kind::E2b(_) => e2b::LONGEST_WAIT,
         Kind::OpenHands(..) => openhands::LONGEST_WAIT,
+        Kind::Cloudflare(_) => cloudflare::LONGEST_WAIT,
     }
 }
 
@@ -150,9 +161,37 @@ fn openhands(
     connected.map(openhands::backend).map_err(|error| wrong(configured, error.to_string()))
 }
 
-fn key(configured: &BackendSettings, read: Result<Arc<Secret>, String>) -> Result<Key, UnitError> {
-    let read = read.map_err(|why| wrong(configured, format!("`api_key`: {why}")))?;
-    Ok(Key::new(read.reveal()))
+fn cloudflares(
+    configured: &BackendSettings,
+    application: &Cloudflare,
+    key: Key,
+    worker_key: Key,
+    clock: &Clock,
+) -> Result<Backend, UnitError> {
+    let connected = cloudflare::connect(cloudflare::Options {
+        name: configured.name.clone(),
+        clock: clock.clone(),
+        url: application.provider.url.clone(),
+        key,
+        account: application.account.clone(),
+        application: application.application.clone(),
+        worker: application.worker.clone(),
+        worker_key,
+        scope: scope(&application.provider),
+        destroy_running: if application.destroy_running { DestroyRunning::WhenIdle } else { DestroyRunning::Never },
+        rate: (configured.rate.calls, configured.rate.per),
+    });
+    connected.map(cloudflare::backend).map_err(|error| wrong(configured, error.to_string()))
+}
+
+fn key(configured: &BackendSettings, secret: Result<Arc<Secret>, String>) -> Result<Key, UnitError> {
+    read(configured, "api_key", secret)
+}
+
+/// The key that is configured as `name`.
+fn read(configured: &BackendSettings, name: &str, secret: Result<Arc<Secret>, String>) -> Result<Key, UnitError> {
+    let secret = secret.map_err(|why| wrong(configured, format!("`{name}`: {why}")))?;
+    Ok(Key::new(secret.reveal()))
 }
 
 fn scope(Provider { scope, .. }: &Provider) -> backend_rest::Scope {

@@ -269,7 +269,8 @@ impl Api {
     /// The provider's own words of a refusal: on one line, shortened, and without the key, should it be in them.
     fn words(&self, body: &[u8]) -> Option<String> {
         let body: Value = serde_json::from_slice(body).ok()?;
-        let said = ["message", "error", "detail"].iter().find_map(|field| body.get(field)?.as_str())?;
+        let plain = ["message", "error", "detail"].iter().find_map(|field| body.get(field)?.as_str());
+        let said = plain.or_else(|| body["errors"][0]["message"].as_str())?;
         let line: String = said.split_whitespace().collect::<Vec<_>>().join(" ").replace(&self.credential.key.0, "…");
         let line: String = line.chars().filter(|char| !char.is_control()).collect();
         Some(match line.char_indices().nth(MAX_MESSAGE) {

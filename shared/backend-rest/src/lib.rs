@@ -1,7 +1,7 @@
 //! Sandboxes of providers with an HTTP API as runtimes: one module a provider.
 //!
 //! ```text
-//! daytona, e2b, openhands (the roles) ──► api (one request, one bounded answer, at a pace) ──► the provider
+//! cloudflare, daytona, e2b, openhands (the roles) ──► api (one request, one bounded answer, at a pace) ──► the provider
 //!    ├── wire, observe: pure      headers: how long to wait, what time it is there
 //!    ├── paging: cursors that end   row: field by field, told by its name alone
 //!    ├── look: one by id, before an act and after it
@@ -22,6 +22,7 @@
 //! are none of theirs. Some ten calls of each API are needed, read with more distrust than a generated client has.
 
 mod api;
+pub mod cloudflare;
 pub mod daytona;
 pub mod e2b;
 mod headers;

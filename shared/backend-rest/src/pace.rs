@@ -1,6 +1,6 @@
 //! The pace of requests: what a provider allows is shared with the product, which needs room.
 
-use std::{num::NonZeroU32, time::Duration};
+use std::{num::NonZeroU32, sync::Arc, time::Duration};
 
 use tokio::{
     sync::Mutex,
@@ -8,18 +8,18 @@ use tokio::{
 };
 
 /// At most one request per gap, evenly and without bursts, over all calls of one backend.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Pace {
     /// `None`: shorter than the timer's own step, which would be waited instead.
     gap: Option<Duration>,
-    interval: Mutex<Option<Interval>>,
+    interval: Arc<Mutex<Option<Interval>>>,
 }
 
 impl Pace {
     /// At most `calls` per `period`.
     pub(crate) fn new(calls: NonZeroU32, period: Duration) -> Self {
         let gap = Some(period / calls.get()).filter(|gap| *gap >= Duration::from_millis(1));
-        Self { gap, interval: Mutex::new(None) }
+        Self { gap, interval: Arc::default() }
     }
 
     /// Waits for this request's turn.

@@ -16,7 +16,7 @@ pub struct Backend {
     pub name: BackendName,
     /// Its kind: "docker", "worktree".
     pub kind: &'static str,
-    /// Its runtimes run nothing of their own ([`Capabilities::rests`]).
+    /// Its runtimes have no suspended state: an idle one is at rest ([`Capabilities::rests`]).
     pub rests: bool,
     /// Every backend lists.
     pub list: Arc<dyn Listable>,
@@ -179,7 +179,7 @@ impl Backend {
 }
 
 impl<B> Builder<B> {
-    /// Its runtimes run nothing of their own.
+    /// Its runtimes have no suspended state, and are deleted from running: [`Capabilities::rests`] says when that may be.
     pub fn rests(mut self) -> Self {
         self.backend.rests = true;
         self

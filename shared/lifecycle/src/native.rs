@@ -92,6 +92,8 @@ pub enum Remedy {
     Report,
     /// It can't be written, and the provider never acts: nothing stands behind the loop.
     NoBackstop,
+    /// What stands can't be read: whether it is one is not known.
+    Unreadable,
 }
 
 impl Drift {
@@ -138,6 +140,7 @@ pub fn drift(want: &NativeSettings, shown: &NativeObserved) -> Vec<Drift> {
     let differing = Timer::ALL.into_iter().filter(|timer| want.of(*timer) != have.of(*timer));
     let drift = differing.map(|timer| {
         let remedy = match (shown.mutable, have.of(timer)) {
+            _ if shown.hidden => Remedy::Unreadable,
             (true, _) => Remedy::Write,
             (false, Some(_)) => Remedy::Report,
             (false, None) => Remedy::NoBackstop,

@@ -106,6 +106,9 @@ pub struct NativeObserved {
     pub delete: Option<Duration>,
     /// Whether the settings can be written for a runtime that exists.
     pub mutable: bool,
+    /// It has timers and shows none of them: what stands can't be read, so that `None` above says nothing.
+    #[serde(default)]
+    pub hidden: bool,
     /// What it does next by itself.
     pub deadline: Option<NativeDeadline>,
 }

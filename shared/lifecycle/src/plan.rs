@@ -137,6 +137,9 @@ pub struct Item {
     /// What the provider will do with it by itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub native_deadline: Option<NativeDeadline>,
+    /// Its provider has timers that can't be read: that none is told here says nothing.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub native_hidden: bool,
 }
 
 impl Item {
@@ -164,4 +167,7 @@ pub struct Kept {
     /// What the provider will do with it by itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub native_deadline: Option<NativeDeadline>,
+    /// Its provider has timers that can't be read: that none is told here says nothing.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub native_hidden: bool,
 }

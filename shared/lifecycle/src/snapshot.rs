@@ -14,7 +14,8 @@ pub use builder::SnapshotBuilder;
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[expect(clippy::struct_excessive_bools, reason = "each says whether one role is there; none is a parameter")]
 pub struct Capabilities {
-    /// Its runtimes run nothing of their own: their files at rest are all there is (a git worktree).
+    /// Its runtimes run nothing of their own: their files at rest are all there is (a git worktree). Or its provider
+    /// has no state but running, and its owner said that what is idle may go from there (Cloudflare, Modal).
     /// They have no suspended state; a deletion counts `idle.after + retention.suspended` from activity.
     pub rests: bool,
     /// It suspends, and this survives.

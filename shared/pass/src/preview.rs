@@ -79,7 +79,7 @@ impl Pass {
 }
 
 fn kept_unread(runtime: lifecycle::RuntimeId) -> Kept {
-    Kept { runtime, reason: Reason::Unread, next_check: None, native_deadline: None }
+    Kept { runtime, reason: Reason::Unread, next_check: None, native_deadline: None, native_hidden: false }
 }
 
 /// What went wrong is said beside the listing; whether that is complete is its own.

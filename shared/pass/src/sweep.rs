@@ -57,7 +57,7 @@ pub(crate) async fn sweep(cx: Context<'_>, scene: &Scene, upkeep: &mut Upkeep) -
         swept.unseen.retain(|(id, _)| !found.iter().any(|subject| subject.id == *id));
         swept.seen.extend(found);
     }
-    swept.errors.extend(native::sync(cx, scene, &swept.seen).await);
+    swept.errors.extend(native::sync(cx, scene, &known, &swept.seen).await);
     Ok(swept)
 }
 

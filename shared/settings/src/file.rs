@@ -18,8 +18,8 @@ mod native;
 mod secret;
 
 pub(crate) use backend::{
-    BackendTable, DaytonaTable, DockerTable, E2bTable, OpenHandsTable, PriceTable, RepositoryTable, ScopeTable,
-    WorktreeTable,
+    BackendTable, CloudflareTable, DaytonaTable, DockerTable, E2bTable, OpenHandsTable, PriceTable, RepositoryTable,
+    ScopeTable, WorktreeTable,
 };
 pub(crate) use native::NativeTable;
 

@@ -77,6 +77,8 @@ pub enum Kind {
     E2b(Provider),
     /// Sandboxes at OpenHands.
     OpenHands(OpenHandsApi, Provider),
+    /// Sandboxes at Cloudflare.
+    Cloudflare(Cloudflare),
 }
 
 /// Which of OpenHands' APIs is spoken to.
@@ -93,7 +95,7 @@ impl Kind {
     pub const fn has_timers(&self) -> bool {
         match self {
             Self::Worktree(_) | Self::Docker(_) | Self::OpenHands(..) => false,
-            Self::Daytona(_) | Self::E2b(_) => true,
+            Self::Daytona(_) | Self::E2b(_) | Self::Cloudflare(_) => true,
         }
     }
 
@@ -105,6 +107,7 @@ impl Kind {
             Self::Daytona(_) => "daytona",
             Self::E2b(_) => "e2b",
             Self::OpenHands(..) => "openhands",
+            Self::Cloudflare(_) => "cloudflare",
         }
     }
 }
@@ -153,6 +156,23 @@ pub struct Provider {
     pub key: SecretSource,
     /// Which sandboxes are ours.
     pub scope: Scope,
+}
+
+/// A container application at Cloudflare, and the Worker that ends its sandboxes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Cloudflare {
+    /// The account at its API.
+    pub provider: Provider,
+    /// The account's id.
+    pub account: String,
+    /// The application's id.
+    pub application: String,
+    /// The companion Worker: `https://`, or `http://` on this machine.
+    pub worker: String,
+    /// Where the Worker's key is.
+    pub worker_key: SecretSource,
+    /// What is idle for long enough is destroyed from running.
+    pub destroy_running: bool,
 }
 
 /// Which runtimes are ours: those that have all the labels and whose name begins with one of the names, where

@@ -89,6 +89,7 @@ impl Sandbox {
                 Deletion::AtStop => Some(Duration::ZERO),
             },
             mutable: true,
+            hidden: false,
             deadline: self.deadline(),
         }
     }

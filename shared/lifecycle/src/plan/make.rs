@@ -125,8 +125,14 @@ fn as_a_whole<'a>(
 }
 
 pub(super) fn kept(subject: &Subject, reason: Reason, next_check: Option<Time>) -> Kept {
-    let native_deadline = subject.seen.as_ref().and_then(|seen| seen.native.as_ref()?.deadline);
-    Kept { runtime: subject.id.clone(), reason, next_check, native_deadline }
+    let native = subject.seen.as_ref().and_then(|seen| seen.native.as_deref());
+    Kept {
+        runtime: subject.id.clone(),
+        reason,
+        next_check,
+        native_deadline: native.and_then(|native| native.deadline),
+        native_hidden: native.is_some_and(|native| native.hidden),
+    }
 }
 
 /// The act with its evidence, gathered once more from the same facts; `None` never comes.
@@ -144,6 +150,7 @@ fn item(judge: &Judge<'_>, want: Want<'_>, prices: Prices) -> Option<Item> {
         state: facts.seen.state,
         saves: saves(facts.seen, action, prices),
         native_deadline: facts.seen.native.as_ref().and_then(|native| native.deadline),
+        native_hidden: facts.seen.native.as_ref().is_some_and(|native| native.hidden),
     })
 }
 

@@ -66,7 +66,7 @@ fn native() -> impl Strategy<Value = Option<Box<NativeObserved>>> {
     let deadline = option::of((time(), effect).prop_map(|(at, effect)| NativeDeadline { at, effect }));
     let native = (option::of(length()), option::of(length()), option::of(length()), deadline);
     let native = native.prop_map(|(idle_suspend, archive, delete, deadline)| {
-        Box::new(NativeObserved { idle_suspend, archive, delete, mutable: false, deadline })
+        Box::new(NativeObserved { idle_suspend, archive, delete, mutable: false, hidden: false, deadline })
     });
     option::weighted(0.2, native)
 }

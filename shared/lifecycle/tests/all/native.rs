@@ -63,6 +63,11 @@ fn a_drift_says_what_can_be_done_about_it() {
     assert_eq!(drift(&want, &shown(Some(mins(15)), None, true)), [idle(span(mins(15)), Remedy::Write)]);
     assert_eq!(drift(&want, &shown(Some(mins(15)), None, false)), [idle(span(mins(15)), Remedy::Report)]);
     assert_eq!(drift(&want, &shown(None, None, false)), [idle(None, Remedy::NoBackstop)]);
+    // What is not shown may be anything, whether it could be written or not.
+    for mutable in [true, false] {
+        let hidden = NativeObserved { hidden: true, ..shown(None, None, mutable) };
+        assert_eq!(drift(&want, &hidden), [idle(None, Remedy::Unreadable)]);
+    }
     // Zero is what one provider calls "never" and another "at once": it is neither, and differs from a time.
     assert_eq!(drift(&want, &shown(Some(Duration::ZERO), None, true)), [idle(None, Remedy::Write)]);
     let unwanted = Drift { timer: Timer::Delete, want: None, have: span(days(1)), remedy: Remedy::Write };

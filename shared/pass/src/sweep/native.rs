@@ -10,7 +10,7 @@ use backend::{BackendError, Bounds, NativeLifecycle, NativeWanted, Outcome, Targ
 use futures::{StreamExt, stream};
 use lifecycle::{NativeObserved, Ownership, State, Subject, Time, native::NativeSettings, policy::Mode};
 
-use crate::{call::target, context::Context, scene::Scene};
+use crate::{call::target, context::Context, listing::Known, scene::Scene};
 
 /// At most so many runtimes' timers are written in a sweep; the next one goes on.
 const MOST: usize = 1_000;
@@ -20,12 +20,14 @@ const MOST: usize = 1_000;
 const ROOM: Duration = Duration::from_hours(1);
 
 /// Writes what differs. What could not be asked is in the answer, one line each; what is refused is in the log.
-pub(super) async fn sync(cx: Context<'_>, scene: &Scene, seen: &[Subject]) -> Vec<Arc<str>> {
+pub(super) async fn sync(cx: Context<'_>, scene: &Scene, known: &Known, seen: &[Subject]) -> Vec<Arc<str>> {
     let Some(role) = &cx.unit.backend.native else { return Vec::new() };
     if scene.paused || cx.policy().mode != Mode::Enforce {
         return Vec::new();
     }
-    let wishes = seen.iter().filter_map(|subject| wish(cx, role.as_ref(), subject)).take(MOST);
+    let changed = scene.swept_under.as_ref() != Some(&cx.policy().hash());
+    let news = |subject: &Subject| changed || is_new(known, subject);
+    let wishes = seen.iter().filter_map(|subject| wish(cx, role.as_ref(), subject, || news(subject))).take(MOST);
     let writes = wishes.map(|(target, wanted)| async move {
         if cx.out_of_time().is_some() {
             return None;
@@ -39,8 +41,20 @@ pub(super) async fn sync(cx: Context<'_>, scene: &Scene, seen: &[Subject]) -> Ve
     failed.into_iter().flatten().map(told).collect()
 }
 
-/// The timers that a runtime should have, where it has others.
-fn wish(cx: Context<'_>, role: &dyn NativeLifecycle, subject: &Subject) -> Option<(Target, NativeWanted)> {
+/// Whether this sweep is the first to see this run of it.
+fn is_new(known: &Known, subject: &Subject) -> bool {
+    let before = known.records.get(&subject.id).and_then(|record| record.incarnation.as_ref());
+    before.is_none() || before != subject.seen.as_ref().map(|seen| &seen.incarnation)
+}
+
+/// The timers that a runtime should have, where it has others. Of those that can't be read that is not known: they are
+/// written once for each run, and again for another policy.
+fn wish(
+    cx: Context<'_>,
+    role: &dyn NativeLifecycle,
+    subject: &Subject,
+    news: impl FnOnce() -> bool,
+) -> Option<(Target, NativeWanted)> {
     let (seen, record) = (subject.seen.as_deref()?, subject.record.as_deref()?);
     let native = seen.native.as_deref()?;
     let settled = matches!(seen.state, State::Running | State::Suspended) && record.state == seen.state;
@@ -51,6 +65,9 @@ fn wish(cx: Context<'_>, role: &dyn NativeLifecycle, subject: &Subject) -> Optio
     let settings = lifecycle::native::wanted(rules)?;
     let held = record.hold_until.is_some_and(|hold| hold.holds(cx.now()));
     let wanted = if held { NativeWanted::default() } else { wanted(settings) };
+    if native.hidden {
+        return (native.mutable && news()).then(|| (target(seen), wanted));
+    }
     let attainable = role.attainable(wanted);
     if native.mutable && attainable.differs_from(native) {
         return Some((target(seen), wanted));

@@ -12,11 +12,11 @@ use lifecycle::{
 
 use super::{SECOND, Surroundings, between, twice};
 use crate::{
-    BackendSettings, Docker, Kind, OpenHandsApi, Provider, Repository, Scope, Worktree,
+    BackendSettings, Cloudflare, Docker, Kind, OpenHandsApi, Provider, Repository, Scope, Worktree,
     detect::DOCKER_SOCKET,
     file::{
-        BackendTable, DaytonaTable, DockerTable, E2bTable, List, OpenHandsTable, PriceTable, RepositoryTable,
-        ScopeTable, WorktreeTable,
+        BackendTable, CloudflareTable, DaytonaTable, DockerTable, E2bTable, List, OpenHandsTable, PriceTable,
+        RepositoryTable, ScopeTable, WorktreeTable,
     },
     log::{Log, Problem, shown},
     read::At,
@@ -31,6 +31,8 @@ const DOCKER_RATE: crate::Rate = crate::Rate::per_second(20);
 const PROVIDER_RATE: crate::Rate = crate::Rate::per_second(5);
 /// E2B's own.
 const E2B_URL: &str = "https://api.e2b.app";
+/// Cloudflare's own.
+const CLOUDFLARE_URL: &str = "https://api.cloudflare.com/client/v4";
 /// Daytona's own.
 const DAYTONA_URL: &str = "https://app.daytona.io/api";
 /// OpenHands' own.
@@ -56,6 +58,7 @@ pub(super) fn all(tables: Option<At<List<BackendTable>>>, around: &Surroundings,
             BackendTable::Daytona(table) => daytona(*table, &at, log),
             BackendTable::E2b(table) => e2b(*table, &at, log),
             BackendTable::OpenHands(table) => openhands(*table, &at, log),
+            BackendTable::Cloudflare(table) => cloudflare(*table, &at, log),
         };
         let Some(checked) = checked else { continue };
         alone(&checked.settings, &at, &backends, log);
@@ -201,6 +204,35 @@ fn openhands(table: OpenHandsTable, at: &At<()>, log: &mut Log<'_>) -> Option<Ch
     Some(Checked { settings, prices: prices(table.price) })
 }
 
+fn cloudflare(table: CloudflareTable, at: &At<()>, log: &mut Log<'_>) -> Option<Checked> {
+    let url = table.url.map_or_else(|| CLOUDFLARE_URL.to_owned(), |url| address(url, log));
+    if let Some(labels) = table.scope.as_ref().and_then(|scope| scope.value.labels.as_ref()) {
+        let problem =
+            "Cloudflare's sandboxes have no labels: nothing would be ours; name beginnings of names as `names`";
+        log.error(&labels.path, &labels.span, Problem::new(problem));
+    }
+    let scope = scope_of_sandboxes(table.scope, at, log);
+    let kind = Kind::Cloudflare(Cloudflare {
+        provider: Provider { url, key: table.api_key?.value, scope },
+        account: part(table.account?, "account", log),
+        application: part(table.application?, "application", log),
+        worker: address(table.worker?, log),
+        worker_key: table.worker_key?.value,
+        destroy_running: table.destroy_running.is_some_and(|flag| flag.value.0),
+    });
+    let settings = BackendSettings { name: name(table.name, log)?, rate: rate(table.rate, PROVIDER_RATE), kind };
+    Some(Checked { settings, prices: prices(table.price) })
+}
+
+/// An id that is a part of an address.
+fn part(At { value: Text(id), span, path }: At<Text>, what: &str, log: &mut Log<'_>) -> String {
+    if !id.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte)) {
+        let problem = Problem::text(format!("not the id of an {what}"), &id, "letters, digits, `-` and `_`");
+        log.error(&path, &span, problem);
+    }
+    id
+}
+
 fn scope_of_sandboxes(table: Option<At<ScopeTable>>, at: &At<()>, log: &mut Log<'_>) -> Scope {
     let place = place_of(table.as_ref(), at);
     let scope = scope(table.map(|scope| scope.value).unwrap_or_default(), log);
@@ -285,6 +317,13 @@ fn alone(new: &BackendSettings, at: &At<()>, others: &[Checked], log: &mut Log<'
             {
                 let problem =
                     format!("backend `{}` has the same account; make sure that no sandbox is in both", other.name);
+                log.warn(&at.path, &at.span, Problem::new(problem));
+            }
+            (Kind::Cloudflare(new), Kind::Cloudflare(old))
+                if (&new.account, &new.application) == (&old.account, &old.application) =>
+            {
+                let problem =
+                    format!("backend `{}` has the same application; make sure that no sandbox is in both", other.name);
                 log.warn(&at.path, &at.span, Problem::new(problem));
             }
             _ => {}

@@ -13,9 +13,9 @@ use crate::{
 };
 
 /// What this version has.
-const KINDS: [&str; 5] = ["worktree", "docker", "daytona", "e2b", "openhands"];
+const KINDS: [&str; 6] = ["worktree", "docker", "daytona", "e2b", "openhands", "cloudflare"];
 /// What the design names and this version does not have.
-const LATER: [&str; 2] = ["modal", "cloudflare"];
+const LATER: [&str; 1] = ["modal"];
 
 /// One `[[backend]]`.
 #[derive(Debug)]
@@ -30,6 +30,8 @@ pub(crate) enum BackendTable {
     E2b(Box<E2bTable>),
     /// `kind = "openhands"`
     OpenHands(Box<OpenHandsTable>),
+    /// `kind = "cloudflare"`
+    Cloudflare(Box<CloudflareTable>),
 }
 
 table! {
@@ -151,6 +153,40 @@ table! {
 }
 
 table! {
+    /// Sandboxes of one container application at Cloudflare.
+    CloudflareTable {
+        /// Its name in ids, policies and reports: `[A-Za-z0-9._~-]{1,128}`.
+        name: Text = required,
+        /// The API. Default: `https://api.cloudflare.com/client/v4`.
+        url: Text,
+        /// An API token that may read containers.
+        api_key: SecretSource = required,
+        /// The account's id.
+        account: Text = required,
+        /// The container application's id.
+        application: Text = required,
+        /// Where the companion Worker of `infra/cloudflare` is, which is bound to that application's class.
+        worker: Text = required,
+        /// The Worker's `FURLOUGH_KEY`.
+        worker_key: SecretSource = required,
+        /// Which sandboxes are ours, by the beginning of their name (`names`): they have no labels. None: they are only
+        /// reported.
+        scope: ScopeTable,
+        /// One that was idle for `idle.after` and `retention.suspended` is destroyed from running, files and all: there is
+        /// no other state. Default false: nothing is ever deleted.
+        destroy_running: Flag,
+        /// At most so many requests, to the API and the Worker together. Default `5/s`.
+        rate: Rate,
+        /// What one costs.
+        price: PriceTable,
+    }
+    unkept {
+        /// What it is.
+        kind: Cloudflare = required,
+    }
+}
+
+table! {
     /// A repository with a name of its own.
     NamedRepository {
         /// Its name in ids. Default: the last part of the path.
@@ -220,6 +256,7 @@ impl Read for BackendTable {
             Ok("daytona") => DaytonaTable::read(node, log).map(|table| Self::Daytona(Box::new(table))),
             Ok("e2b") => E2bTable::read(node, log).map(|table| Self::E2b(Box::new(table))),
             Ok("openhands") => OpenHandsTable::read(node, log).map(|table| Self::OpenHands(Box::new(table))),
+            Ok("cloudflare") => CloudflareTable::read(node, log).map(|table| Self::Cloudflare(Box::new(table))),
             Ok(kind_name) => {
                 log.error(&path, &kind.span(), unknown_kind(kind_name));
                 None
@@ -233,13 +270,15 @@ impl Read for BackendTable {
 
     fn schema() -> Value {
         let [worktree, docker] = [WorktreeTable::schema(), DockerTable::schema()];
-        let providers = [DaytonaTable::schema(), E2bTable::schema(), OpenHandsTable::schema()];
+        let providers =
+            [DaytonaTable::schema(), E2bTable::schema(), OpenHandsTable::schema(), CloudflareTable::schema()];
         let kinds: Vec<Value> = [worktree, docker].into_iter().chain(providers).collect();
         json!({ "oneOf": kinds })
     }
 
     fn keys(prefix: &str, out: &mut Vec<String>) {
-        for keys in [WorktreeTable::keys, DockerTable::keys, DaytonaTable::keys, E2bTable::keys, OpenHandsTable::keys] {
+        let providers = [DaytonaTable::keys, E2bTable::keys, OpenHandsTable::keys, CloudflareTable::keys];
+        for keys in [WorktreeTable::keys, DockerTable::keys].into_iter().chain(providers) {
             let mut more = Vec::new();
             keys(prefix, &mut more);
             more.retain(|key| !out.contains(key));
@@ -288,3 +327,4 @@ kind!(Docker, "docker");
 kind!(Daytona, "daytona");
 kind!(E2b, "e2b");
 kind!(OpenHands, "openhands");
+kind!(Cloudflare, "cloudflare");

@@ -128,13 +128,11 @@ fn a_key_that_stands_twice_is_refused() {
 
 #[test]
 fn kinds_and_keys_of_later_versions_are_named() {
-    let has = "is not in this version; it has: worktree, docker, daytona, e2b, openhands";
-    for kind in ["modal", "cloudflare"] {
-        let backend = format!("[[backend]]\nname = \"x\"\nkind = \"{kind}\"\napi_key.env = \"KEY\"\n");
-        assert_eq!(told(&backend), [format!("3:8 backend[0].kind | backend kind `{kind}` {has} | -")]);
-        let policy = format!("[[policy]]\nname = \"x\"\n{kind}.anything = \"keep\"\n");
-        assert_eq!(told(&policy), [format!("3:1 policy[0].{kind} | backend kind `{kind}` {has} | -")]);
-    }
+    let has = "is not in this version; it has: worktree, docker, daytona, e2b, openhands, cloudflare";
+    let backend = "[[backend]]\nname = \"x\"\nkind = \"modal\"\napi_key.env = \"KEY\"\n";
+    assert_eq!(told(backend), [format!("3:8 backend[0].kind | backend kind `modal` {has} | -")]);
+    let policy = "[[policy]]\nname = \"x\"\nmodal.anything = \"keep\"\n";
+    assert_eq!(told(policy), [format!("3:1 policy[0].modal | backend kind `modal` {has} | -")]);
     let unknown = told("[[policy]]\nname = \"x\"\nfly.anything = 1\n");
     assert_eq!(unknown, ["3:1 policy[0].fly | unknown key `fly` | -"]);
 }
@@ -235,6 +233,49 @@ fn openhands_has_two_apis_of_which_one_tells_no_labels() {
     };
     assert_eq!(url(labels), "https://app.all-hands.dev");
     assert_eq!(url("api = \"runtime\"\nscope.names = [\"agent-\"]\n"), "https://runtime.all-hands.dev");
+}
+
+#[test]
+fn cloudflare_has_names_alone_and_a_worker_with_a_key_of_its_own() {
+    let keys = |changed: &str, line: &str| {
+        let all = [
+            "api_key.env = \"KEY\"",
+            "account = \"a1\"",
+            "application = \"b-2\"",
+            "worker = \"https://w.example.com\"",
+            "worker_key.env = \"OTHER\"",
+            "scope.names = [\"agent-\"]",
+        ];
+        let kept = all.into_iter().filter(|key| !key.starts_with(changed));
+        let lines: Vec<_> = kept.chain([line]).filter(|line| !line.is_empty()).collect();
+        format!("[[backend]]\nname = \"c\"\nkind = \"cloudflare\"\n{}\n", lines.join("\n"))
+    };
+    let wrong = |changed: &str, line: &str| told(&keys(changed, line));
+    assert_eq!(warned(&format!("{}[[policy]]\nname = \"a\"\n", keys("none", ""))), [""; 0]);
+    for missing in ["api_key", "account", "application", "worker =", "worker_key"] {
+        let key = missing.trim_end_matches(" =");
+        assert!(wrong(missing, "").iter().any(|told| told.contains(&format!("`{key}` is missing"))), "{missing}");
+    }
+    assert_eq!(
+        wrong("scope", "scope.labels = { team = \"a\" }"),
+        [
+            "9:16 backend[0].scope.labels | Cloudflare's sandboxes have no labels: nothing would be ours; name beginnings \
+          of names as `names` | -"
+        ]
+    );
+    for (changed, line) in [
+        ("account", "account = \"../other\""),
+        ("application", "application = \"a b\""),
+        ("worker =", "worker = \"http://w.example.com\""),
+        ("none", "destroy_running = \"yes\""),
+    ] {
+        assert_eq!(wrong(changed, line).len(), 1, "{line}");
+    }
+    let twice = format!("{}{}[[policy]]\nname = \"a\"\n", keys("none", ""), keys("none", "").replace("\"c\"", "\"d\""));
+    assert_eq!(
+        warned(&twice),
+        ["10:1 backend[1] | backend `c` has the same application; make sure that no sandbox is in both"]
+    );
 }
 
 fn provider_without_a_scope(kind: &str) {

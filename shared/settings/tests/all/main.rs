@@ -15,7 +15,8 @@ pub(crate) const EXAMPLE: &str =
 
 /// The same with its secrets on AWS, as its comments say.
 pub(crate) fn example_by_arn() -> String {
-    let lines = EXAMPLE.lines().filter(|line| !line.starts_with("secret.env") && !line.starts_with("api_key.env"));
-    let arn = |line: &str| line.starts_with("# secret.arn") || line.starts_with("# api_key.arn");
+    let keys = ["secret", "api_key", "worker_key"];
+    let lines = EXAMPLE.lines().filter(|line| !keys.iter().any(|key| line.starts_with(&format!("{key}.env"))));
+    let arn = |line: &str| keys.iter().any(|key| line.starts_with(&format!("# {key}.arn")));
     lines.map(|line| if arn(line) { &line[2..] } else { line }).collect::<Vec<_>>().join("\n")
 }

@@ -47,6 +47,12 @@ const ROWS: &[Row] = &[
     ("backend.api_key.env",          |s| daytona(s).key.to_string(),                 "the environment variable `DAYTONA_API_KEY`", "refused", "refused", "refused"),
     ("backend.api_key.arn",          |s| debug(daytona(s).key.to_string().contains("furlough/daytona")), "true", "refused", "refused", "refused"),
     ("backend.api",                  |s| debug(openhands(s)),                        "cloud",       "cloud",     "refused",  "refused"),
+    ("backend.account",              |s| cloudflare(s).account.clone(),              "0123456789abcdef0123456789abcdef", "refused", "refused", "refused"),
+    ("backend.application",          |s| cloudflare(s).application.clone(),          "11111111-2222-4333-8444-555555555555", "refused", "refused", "refused"),
+    ("backend.worker",               |s| cloudflare(s).worker.clone(),               "https://furlough-companion.example.workers.dev", "refused", "refused", "refused"),
+    ("backend.worker_key.env",       |s| cloudflare(s).worker_key.to_string(),       "the environment variable `CLOUDFLARE_WORKER_KEY`", "refused", "refused", "refused"),
+    ("backend.worker_key.arn",       |s| debug(cloudflare(s).worker_key.to_string().contains("furlough/worker")), "true", "refused", "refused", "refused"),
+    ("backend.destroy_running",      |s| debug(cloudflare(s).destroy_running),       "false",       "false",     "false",    "refused"),
     ("policy.name",                  |s| s.policy.rules[0].name.to_string(),         "coding-agents", "refused", "refused",  "refused"),
     ("policy.match.backend",         |s| debug(s.policy.rules[0].matches.backend.len()), "2",       "0",         "refused",  "refused"),
     ("policy.match.labels",          |s| debug(s.policy.rules[0].matches.labels.len()), "1",        "0",         "refused",  "refused"),
@@ -138,6 +144,11 @@ fn daytona(settings: &Settings) -> &settings::Provider {
 fn openhands(settings: &Settings) -> settings::OpenHandsApi {
     let Kind::OpenHands(api, _) = &settings.backends[4].kind else { panic!("{settings:?}") };
     *api
+}
+
+fn cloudflare(settings: &Settings) -> &settings::Cloudflare {
+    let Kind::Cloudflare(cloudflare) = &settings.backends[5].kind else { panic!("{settings:?}") };
+    cloudflare
 }
 
 /// The example that has `key`.
