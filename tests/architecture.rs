@@ -28,7 +28,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("sidecar", &["settings", "telemetry", "workspace"]),
     // Both speak the protocol that the sidecar's module writes down.
     ("workspace-function", &["settings", "sidecar", "tokens", "workspace"]),
-    ("heartbeat", &["aws", "ledger", "lifecycle", "settings", "telemetry", "tokens"]),
+    ("heartbeat", &["aws", "ledger", "lifecycle", "settings", "telemetry", "tokens", "workspace"]),
     (
         "reconcile",
         &[

@@ -6,5 +6,6 @@ mod format;
 mod index;
 mod life;
 mod observed;
+mod saved;
 mod units;
 mod whole;

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use lifecycle::{State, Time};
+use lifecycle::{Record, State, Time};
 use reqwest::Method;
 use serde_json::{Value, json};
 
 use super::bench::{BOUND, COALESCE, HOST, served};
-use crate::ledger::fixture::{at, id};
+use crate::ledger::fixture::{at, committed, id};
 
 #[tokio::test]
 async fn a_registration_begins_a_life_that_the_next_tick_looks_at() {
@@ -161,4 +161,36 @@ async fn it_asks_the_ledger_for_nothing_that_it_has_no_right_to() {
     for call in calls {
         assert!(may.contains(&format!("dynamodb:{}", call.operation).as_str()), "{} is in no right", call.operation);
     }
+}
+
+#[tokio::test]
+async fn a_save_is_noted_as_of_its_scan_and_is_no_activity() {
+    let served = served().await;
+    let token = served.register("a").await;
+    committed(&served.world.ledger, "ada", 2).await;
+    let before = served.record("a").await;
+    served.now(300);
+    let save = json!({ "workspace": "ada", "generation": 2, "age": "60s" });
+    assert_eq!(served.post("/runtimes/box/a/saved", &token, &save).await.code(), (200, "saved"));
+    let kept = at(300 - 60 - 10).minus(Duration::from_secs(COALESCE));
+    assert_eq!(served.record("a").await, Record { saved_as_of: Some(kept), ..before });
+}
+
+#[tokio::test]
+async fn a_save_that_cannot_be_believed_is_refused() {
+    let served = served().await;
+    let token = served.register("a").await;
+    let other = served.register("b").await;
+    let save = json!({ "workspace": "ada", "generation": 1, "age": "1s" });
+    let post = async |path: &str, token: &str, body: &Value| served.post(path, token, body).await;
+    assert_eq!(post("/runtimes/box/a/saved", &token, &save).await.code(), (409, "not_there"));
+    committed(&served.world.ledger, "ada", 1).await;
+    assert_eq!(post("/runtimes/box/a/saved", &other, &save).await.code(), (401, "unauthorized"));
+    assert_eq!(post("/runtimes/box/a/saved", "no token", &save).await.code(), (401, "unauthorized"));
+    assert_eq!(post("/runtimes/box/a/saved", &token, &json!({})).await.code(), (400, "malformed"));
+    assert_eq!(post("/runtimes/box/c/saved", HOST, &save).await.code(), (404, "unknown_runtime"));
+    let newer = served.register("a").await;
+    assert_eq!(post("/runtimes/box/a/saved", &token, &save).await.code(), (409, "superseded"));
+    assert_eq!(served.record("a").await.saved_as_of, None);
+    assert_eq!(post("/runtimes/box/a/saved", &newer, &save).await.code(), (200, "saved"));
 }

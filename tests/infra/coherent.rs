@@ -314,9 +314,10 @@ fn metrics(stack: &Stack) -> Vec<String> {
 }
 
 /// What the function is asked, as an HTTP API has decoded it: the slash of an id is one like any other.
-const ASKED: [(&str, &str, &str); 6] = [
+const ASKED: [(&str, &str, &str); 7] = [
     ("register", "PUT", "/runtimes/docker/a/b"),
     ("heartbeat", "POST", "/runtimes/docker/a/b/heartbeat"),
+    ("saved", "POST", "/runtimes/docker/a/b/saved"),
     ("batch", "POST", "/heartbeats"),
     ("events", "POST", "/hooks/openhands/docker/a/b/events/c"),
     ("conversation", "POST", "/hooks/openhands/docker/a/b/conversations"),
@@ -366,6 +367,7 @@ fn told(route: &Route) -> &'static str {
     match route {
         Route::Register(_) => "register",
         Route::Heartbeat(_) => "heartbeat",
+        Route::Saved(_) => "saved",
         Route::Batch => "batch",
         Route::Events(_) => "events",
         Route::Conversation(_) => "conversation",
@@ -427,7 +429,7 @@ const PLANTED: &[(&str, &str, &str)] = &[
     ("FURLOUGH_REPORTS: !Sub s3://${Bucket}/reports", "FURLOUGH_REPORTS: !Sub ${Bucket}/reports", "FURLOUGH_REPORTS"),
     ("dynamodb:Scan, ", "", "it may not (\"dynamodb:Scan\""),
     (
-        "Action: dynamodb:UpdateItem, Resource: !GetAtt Records.Arn",
+        "Action: [dynamodb:GetItem, dynamodb:UpdateItem], Resource: !GetAtt Records.Arn",
         "Action: dynamodb:*, Resource: !GetAtt Records.Arn",
         "and need not",
     ),

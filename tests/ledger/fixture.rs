@@ -20,12 +20,17 @@ use aws_smithy_runtime_api::{
 };
 use aws_smithy_types::body::SdkBody;
 use embedded::Embedded;
-use ledger::{Arming, ClaimRequest, ClaimRule, Claimed, Ledger, Options, Registered};
+use ledger::{Arming, ClaimRequest, ClaimRule, Claimed, Ledger, Options, Registered, Workspaces};
 use lifecycle::{
     Action, Activity, BackendName, Busy, FileSizes, Incarnation, Loss, Observation, Ownership, Record, RuntimeId,
     State, Time, Token,
 };
 use serde_json::Value;
+use workspace::{
+    commit::{Acquired, After, Commit as _, Committed, Head},
+    key::{Key, Name, Sort},
+    time::Clock,
+};
 
 pub(crate) type Item = HashMap<String, AttributeValue>;
 
@@ -132,6 +137,22 @@ impl World {
     pub(crate) async fn due_names(&self, now: i64) -> Vec<String> {
         let due = self.ledger.due(&backend(), at(now), 1_000).await.unwrap();
         due.ids.iter().map(|(id, _)| id.encoded().to_owned()).collect()
+    }
+}
+
+/// A workspace with so many generations.
+pub(crate) async fn committed(ledger: &Ledger, workspace: &str, generations: u64) {
+    let keeper = Workspaces::new(ledger.clone(), Clock::new(|| at(0).millis()));
+    let workspace = Name::new(workspace).unwrap();
+    let Acquired::Granted { lease, .. } = keeper.acquire(&workspace, "sandbox", Duration::from_mins(1)).await.unwrap()
+    else {
+        panic!("a lease");
+    };
+    for generation in 1..=generations {
+        let key = Key { workspace: workspace.clone(), sort: Sort::Manifest, generation, token: lease.token, nonce: 1 };
+        let head = Head { manifest: key, blake3: "ab".repeat(32), generation, as_of_ms: 1, bytes: 1 };
+        let done = keeper.commit(&lease, generation - 1, &head, After::Keep).await.unwrap();
+        assert_eq!(done, Committed::Done);
     }
 }
 

@@ -7,12 +7,12 @@ use std::time::Duration;
 use aws_sdk_dynamodb::types::AttributeValue;
 use ledger::{
     Arming, ClaimRequest, ClaimRule, Completion, Ended, Failure, HoldRequest, Ledger, MAX_OWNER_BYTES, ProbeSeen,
-    Rearmed,
+    Rearmed, Save,
 };
 use lifecycle::{Activity, Busy, Observation, State, Time, record::Hold};
 
 use super::{
-    fixture::{Item, World, idle_claim, number, seen, text, world},
+    fixture::{Item, World, committed, idle_claim, number, seen, text, world},
     format::{largest, longest, longest_run},
     life::registered,
 };
@@ -143,6 +143,10 @@ async fn what_activity_costs() {
     let told = ProbeSeen { last_active: Some(late(10)), busy: Busy::No };
     let probed = async |to: &Ledger| skip(to.probed(id, &longest_run(), told, late(20)).await.unwrap());
     costs.of("a probe that finds activity", running(), probed).await;
+    committed(&costs.world.ledger, "ada", 1).await;
+    let save = Save { workspace: "ada".parse().unwrap(), generation: 1, age: Duration::ZERO };
+    let saved = async |to: &Ledger| skip(to.saved(id, None, &save, late(90)).await.unwrap());
+    costs.of("a save", running(), saved).await;
 
     let expected = [
         ("a heartbeat", vec![1.0]),
@@ -157,6 +161,7 @@ async fn what_activity_costs() {
         ("one that sets its time anew", vec![3.0]),
         ("a look at what is known", vec![]),
         ("a probe that finds activity", vec![1.0]),
+        ("a save", vec![1.0]),
     ];
     assert_eq!(costs.told, expected);
 }

@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use axum::{Router, extract::State as Shared, http::HeaderMap, http::StatusCode, response::Redirect, routing::post};
 use backend::fake::{Removal, RuntimeSpec, Saving, Shape};
+use ledger::{Save, Saved};
 use lifecycle::{
     Disk, PolicyHash, State, Tier,
     policy::{Percent, WorkspaceRule},
@@ -14,6 +15,7 @@ use pass::{
 };
 
 use super::stage::{DAY, HOUR, MINUTE, Stage, fates, kept, planned};
+use crate::ledger::fixture::committed;
 
 /// One that is due for deletion, where two hours' notice is demanded.
 async fn condemned() -> Stage {
@@ -86,6 +88,37 @@ async fn what_is_not_saved_is_not_deleted() {
     assert!(kept(&plan, "dirty").contains("3 untracked files"));
     stage.tick().await;
     assert_eq!(stage.effects(), ["clean deleted"]);
+}
+
+/// Its work was saved while it ran, by whoever had it, and that was told: then it may go, and the audit says where it is.
+#[tokio::test]
+async fn what_was_saved_since_it_was_last_active_is_deleted_and_found_again() {
+    let stage = Stage::new().await.rules(|rules| rules.workspace = WorkspaceRule::Save);
+    committed(&stage.ledger, "ada", 1).await;
+    for name in ["kept", "early"] {
+        stage.add(RuntimeSpec::running(name).unsaved("3 untracked files"));
+    }
+    stage.tick().await;
+    stage.advance(31 * MINUTE);
+    let save = |age| Save { workspace: "ada".parse().unwrap(), generation: 1, age };
+    for (name, age) in [("kept", 30 * MINUTE), ("early", 32 * MINUTE)] {
+        let told = stage.ledger.saved(&stage.id(name), None, &save(age), stage.now()).await.unwrap();
+        assert!(matches!(told, Saved::Noted { .. }), "{told:?}");
+    }
+    stage.tick().await;
+    stage.advance(DAY + HOUR);
+    stage.tick().await;
+    assert_eq!(stage.effects().len(), 4, "each was suspended and archived");
+    stage.advance(DAY + HOUR);
+    let plan = stage.preview().await;
+    assert_eq!(planned(&plan), ["kept delete"]);
+    assert!(kept(&plan, "early").contains("3 untracked files"), "what was saved is of before its last activity");
+    let outcome = stage.ticked().await;
+    assert_eq!(fates(&outcome.report.entries), ["kept delete: done"]);
+    let place = "workspace ada, generation 1";
+    let detail = outcome.report.entries[0].detail.as_deref().unwrap();
+    assert!(detail.starts_with(&format!("saved as `{place}`; ")), "{detail}");
+    assert_eq!(stage.history("kept").await[0].saved.as_deref(), Some(place));
 }
 
 #[tokio::test]

@@ -10,7 +10,7 @@ use axum::{
     },
     response::{IntoResponse, Response},
 };
-use ledger::{Heartbeat, LedgerError, Registered};
+use ledger::{Heartbeat, LedgerError, Registered, Saved};
 use lifecycle::{State, Time, record::Epoch};
 use serde::{Serialize, Serializer};
 
@@ -120,6 +120,22 @@ impl Answer {
     /// To one that says nothing new.
     pub fn coalesced(next: Time) -> Self {
         Self { next: Some(next), ..Self::new(StatusCode::OK, "coalesced") }
+    }
+
+    /// To a save.
+    pub fn saved(told: &Saved, coalesce: Duration, now: Time) -> Self {
+        let as_a_heartbeat = |told| Self::heartbeat(&told, coalesce, now);
+        match *told {
+            Saved::Noted { .. } => Self::new(StatusCode::OK, "saved"),
+            Saved::NotThere { generation } => {
+                let newest = generation.map_or("none".to_owned(), |newest| format!("generation {newest}"));
+                let message = format!("the workspace has {newest}; tell of a save when it is committed");
+                Self::refused(StatusCode::CONFLICT, "not_there", message)
+            }
+            Saved::Unknown => as_a_heartbeat(Heartbeat::Unknown),
+            Saved::Gone => as_a_heartbeat(Heartbeat::Gone),
+            Saved::Superseded { epoch } => as_a_heartbeat(Heartbeat::Superseded { epoch }),
+        }
     }
 
     /// To a registration that is refused; the one that is made has more to say.

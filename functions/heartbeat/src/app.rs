@@ -10,7 +10,7 @@ use axum::{
     response::{IntoResponse as _, Response},
 };
 use futures::{StreamExt as _, stream};
-use ledger::{Arming, Heartbeat, Ledger, Registered};
+use ledger::{Arming, Heartbeat, Ledger, Registered, Save};
 use lifecycle::{BackendName, RuntimeId, Time};
 use serde_json::json;
 use settings::{Kept, KeptError, Settings};
@@ -19,7 +19,7 @@ use telemetry::metrics::{Meter, Metric, Urgency};
 use crate::{
     access::{self, Credential, Iam, Speaker},
     answer::Answer,
-    body::{self, Batch, Beat, Item, Malformed, Register},
+    body::{self, Batch, Beat, Item, Kept as Told, Malformed, Register},
     hook::{self, Delivery},
     keys::Keys,
     recent::{Recent, Sign},
@@ -149,6 +149,7 @@ impl App {
         match route {
             Route::Register(id) => asked.register(&id, bytes.as_deref()).await.unwrap_or_else(|answer| answer).into(),
             Route::Heartbeat(id) => asked.heartbeat(&id, bytes.as_deref()).await.unwrap_or_else(|answer| answer).into(),
+            Route::Saved(id) => asked.saved(&id, bytes.as_deref()).await.unwrap_or_else(|answer| answer).into(),
             Route::Events(id) => asked.delivery(&id, bytes.as_deref(), hook::events).await.into(),
             Route::Conversation(id) => asked.delivery(&id, bytes.as_deref(), hook::conversation).await.into(),
             Route::Batch => match asked.batch(bytes.as_deref()).await {
@@ -193,12 +194,12 @@ impl App {
 
     fn count(&self, answer: &Answer) {
         let (metric, urgency) = match (answer.status.as_u16(), answer.code) {
-            (_, "alive") => return,
+            (_, "alive" | "saved") => return,
             (_, "registered") => (Metric::Registrations, Urgency::Later),
             (200, "coalesced") => (Metric::HeartbeatsCoalesced, Urgency::Later),
             (200, _) => (Metric::HeartbeatsRecorded, Urgency::Later),
             (401 | 403, _) => (Metric::HeartbeatsUnauthorized, Urgency::Later),
-            (_, "unknown_runtime" | "gone" | "superseded" | "not_running" | "claimed" | "overtaken") => {
+            (_, "unknown_runtime" | "gone" | "superseded" | "not_running" | "claimed" | "overtaken" | "not_there") => {
                 (Metric::HeartbeatsRefused, Urgency::Later)
             }
             (400..500, _) => (Metric::HeartbeatsMalformed, Urgency::Later),
@@ -300,6 +301,16 @@ impl Asked<'_> {
         let speaker = self.proved(|keys| self.credential.speaks(keys, id)).await?;
         let Beat { busy_for } = body::read(bytes.unwrap_or_default()).map_err(|error| malformed(&error))?;
         Ok(self.sign(id, speaker, busy_for, None).await)
+    }
+
+    /// The runtime's work is kept. No sign of activity: saving is no work.
+    async fn saved(&self, id: &RuntimeId, bytes: Option<&[u8]>) -> Result<Answer, Answer> {
+        let speaker = self.proved(|keys| self.credential.speaks(keys, id)).await?;
+        let Told { workspace, generation, age } =
+            body::read(bytes.unwrap_or_default()).map_err(|error| malformed(&error))?;
+        let save = Save { workspace, generation, age };
+        let saved = self.ledger().saved(id, speaker.epoch(), &save, self.now).await;
+        Ok(Answer::saved(&saved.map_err(|error| failed(id, &error))?, self.terms.coalesce, self.now))
     }
 
     async fn batch(&self, bytes: Option<&[u8]>) -> Result<Vec<(RuntimeId, Answer)>, Answer> {

@@ -7,6 +7,7 @@ use serde::{
     Deserialize, Deserializer,
     de::{DeserializeOwned, MapAccess, Visitor, value::MapAccessDeserializer},
 };
+use workspace::key::Name;
 
 use crate::{route, token::Token};
 
@@ -32,6 +33,20 @@ pub struct Beat {
     /// Work is under way for that long.
     #[serde(deserialize_with = "span")]
     pub busy_for: Option<Duration>,
+}
+
+/// `POST /runtimes/{backend}/{id}/saved`
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Kept {
+    /// The workspace that has the runtime's work.
+    #[serde(deserialize_with = "workspace")]
+    pub workspace: Name,
+    /// In this generation, or a later one.
+    pub generation: u64,
+    /// How long ago its scan began.
+    #[serde(deserialize_with = "age")]
+    pub age: Duration,
 }
 
 /// `POST /heartbeats`
@@ -146,6 +161,16 @@ fn span<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, 
     span.map(Some).map_err(|_| serde::de::Error::custom("expected a duration with a unit, as \"90s\" or \"10m\""))
 }
 
+fn age<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
+    span(deserializer)?
+        .ok_or_else(|| serde::de::Error::custom("expected a duration with a unit, as \"90s\" or \"10m\""))
+}
+
+fn workspace<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Name, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    Name::new(&text).map_err(|_| serde::de::Error::custom("expected a workspace's name"))
+}
+
 fn items<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Item>, D::Error> {
     let items = Vec::<Object<Item>>::deserialize(deserializer)?;
     Ok(items.into_iter().map(|Object(item)| item).collect())
@@ -200,6 +225,23 @@ mod tests {
     }
 
     #[test]
+    fn a_save_names_all_of_it() {
+        let told = read::<Kept>(br#"{"workspace":"ada","generation":3,"age":"12s"}"#).unwrap();
+        assert_eq!((told.workspace.as_str(), told.generation, told.age), ("ada", 3, Duration::from_secs(12)));
+        for (body, why) in [
+            (r#"{"generation":3,"age":"12s"}"#, "missing field `workspace`"),
+            (r#"{"workspace":"ada","age":"12s"}"#, "missing field `generation`"),
+            (r#"{"workspace":"ada","generation":3}"#, "missing field `age`"),
+            (r#"{"workspace":"ada","generation":3,"age":null}"#, "expected a duration with a unit"),
+            (r#"{"workspace":"ada","generation":3,"age":"12"}"#, "expected a duration with a unit"),
+            (r#"{"workspace":"../a","generation":3,"age":"12s"}"#, "expected a workspace's name"),
+            (r#"{"workspace":"ada","generation":3,"age":"12s","as_of":1}"#, "unknown field `as_of`"),
+        ] {
+            assert!(refused::<Kept>(body).starts_with(why), "{body}: {}", refused::<Kept>(body));
+        }
+    }
+
+    #[test]
     fn nothing_that_could_be_a_token_is_quoted() {
         let secret = "fr1.1.deadbeef";
         for body in [
@@ -233,6 +275,7 @@ mod tests {
         #[test]
         fn any_bytes_are_read_or_refused(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
             let _ = (read::<Beat>(&bytes).is_ok(), read::<Batch>(&bytes).is_ok(), read::<Register>(&bytes).is_ok());
+            let _ = read::<Kept>(&bytes).is_ok();
         }
 
         #[test]

@@ -13,6 +13,8 @@ pub enum Route {
     Register(RuntimeId),
     /// `POST /runtimes/{backend}/{id}/heartbeat`.
     Heartbeat(RuntimeId),
+    /// `POST /runtimes/{backend}/{id}/saved`: its work is kept.
+    Saved(RuntimeId),
     /// `POST /heartbeats`: up to 100.
     Batch,
     /// `POST /hooks/openhands/{backend}/{id}/events/{conversation}`: the agent server's events.
@@ -45,9 +47,11 @@ pub fn read(method: &str, path: &str) -> Result<Route, Misrouted> {
     let path = path.strip_prefix('/').ok_or(Misrouted::NotFound)?;
     if let Some(rest) = path.strip_prefix("runtimes/") {
         // A runtime may be called `heartbeat` too.
-        return match rest.strip_suffix("/heartbeat").filter(|runtime| runtime.contains('/')) {
-            Some(runtime) => only("POST", method).and_then(|()| named(runtime)).map(Route::Heartbeat),
-            None => only("PUT", method).and_then(|()| named(rest)).map(Route::Register),
+        let before = |word| rest.strip_suffix(word).filter(|runtime| runtime.contains('/'));
+        return match (before("/heartbeat"), before("/saved")) {
+            (Some(runtime), _) => only("POST", method).and_then(|()| named(runtime)).map(Route::Heartbeat),
+            (_, Some(runtime)) => only("POST", method).and_then(|()| named(runtime)).map(Route::Saved),
+            (None, None) => only("PUT", method).and_then(|()| named(rest)).map(Route::Register),
         };
     }
     if let Some(rest) = path.strip_prefix("hooks/openhands/") {
@@ -96,6 +100,7 @@ mod tests {
     fn each_route_has_its_method() {
         assert_eq!(read("PUT", "/runtimes/docker/abc"), Ok(Route::Register(id("docker", "abc"))));
         assert_eq!(read("POST", "/runtimes/docker/abc/heartbeat"), Ok(Route::Heartbeat(id("docker", "abc"))));
+        assert_eq!(read("POST", "/runtimes/docker/abc/saved"), Ok(Route::Saved(id("docker", "abc"))));
         assert_eq!(read("POST", "/heartbeats"), Ok(Route::Batch));
         assert_eq!(read("GET", "/health"), Ok(Route::Health));
         let events = "/hooks/openhands/docker/abc/events/0f3a";
@@ -103,6 +108,8 @@ mod tests {
         let conversations = "/hooks/openhands/docker/abc/conversations";
         assert_eq!(read("POST", conversations), Ok(Route::Conversation(id("docker", "abc"))));
         assert_eq!(read("PUT", "/runtimes/docker/heartbeat"), Ok(Route::Register(id("docker", "heartbeat"))));
+        assert_eq!(read("PUT", "/runtimes/docker/saved"), Ok(Route::Register(id("docker", "saved"))));
+        assert_eq!(read("PUT", "/runtimes/docker/abc/saved"), Err(Misrouted::Method("POST")));
         assert_eq!(read("GET", "/runtimes/docker/abc"), Err(Misrouted::Method("PUT")));
         assert_eq!(read("GET", "/runtimes/docker/abc/heartbeat"), Err(Misrouted::Method("POST")));
         assert_eq!(read("PUT", "/runtimes/docker/abc/heartbeat"), Err(Misrouted::Method("POST")));

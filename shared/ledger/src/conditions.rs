@@ -137,6 +137,14 @@ pub(crate) const BUSY: Row<'static> = Row {
     update: "SET #busy_until = :busy_until",
 };
 
+/// What was done until then is kept. 1 unit: it touches no attribute of the due index. It can come under a claim too:
+/// what was saved is true whoever acts.
+pub(crate) const SAVED: Row<'static> = Row {
+    operation: "saved",
+    condition: "#state <> :gone AND (attribute_not_exists(#saved_as_of) OR #saved_as_of < :saved_as_of)",
+    update: "SET #saved_as_of = :saved_as_of",
+};
+
 /// A refused heartbeat asks for the runtime, once per `coalesce`.
 pub(crate) const WANT: Row<'static> = Row {
     operation: "heartbeat",

@@ -50,9 +50,10 @@ pub use error::LedgerError;
 pub use lifecycle::Arming;
 pub use outcome::{
     Claimed, Completed, Cursor, Due, Healed, Heartbeat, HoldSet, Leased, Lost, Many, Noted, Rearmed, RecordPage,
-    Registered, Taken,
+    Registered, Saved, Taken,
 };
 pub use request::{ClaimRequest, ClaimRule, Completion, Detail, Ended, Failure, HoldRequest, ProbeSeen};
+pub use runtime::Save;
 pub use unit::{Pause, Unit};
 pub use workspace::{WorkspacePage, WorkspaceRecord, Workspaces};
 

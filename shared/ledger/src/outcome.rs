@@ -122,6 +122,31 @@ pub enum Heartbeat {
     },
 }
 
+/// The answer to a save.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[must_use]
+pub enum Saved {
+    /// All that was done until then is known to be kept.
+    Noted {
+        /// Until when.
+        as_of: Time,
+    },
+    /// 409: the workspace has no such generation.
+    NotThere {
+        /// Its newest one, if there is any.
+        generation: Option<u64>,
+    },
+    /// 404: there is no record, and none is made.
+    Unknown,
+    /// 410: the runtime is no more.
+    Gone,
+    /// 409: it was registered again; this token is of an earlier life.
+    Superseded {
+        /// The present registration.
+        epoch: Epoch,
+    },
+}
+
 /// The answer to a probe's result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[must_use]

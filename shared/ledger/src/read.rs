@@ -106,6 +106,7 @@ impl Ledger {
             hold_why: text("hold_why"),
             hold_by: text("hold_by"),
             hold_at: read.time("hold_at").ok().flatten(),
+            saved_in: text("saved_in"),
         }))
     }
 

@@ -156,6 +156,8 @@ pub struct Detail {
     pub hold_by: Option<String>,
     /// Since when.
     pub hold_at: Option<Time>,
+    /// Where the newest save of its work is.
+    pub saved_in: Option<String>,
 }
 
 /// A hold and its story.

@@ -1,7 +1,7 @@
 //! One runtime's life.
 //!
 //! ```text
-//! observe, register, heartbeat, probed ──► forward only
+//! observe, register, heartbeat, probed, saved ──► forward only
 //! claim, wake, take_over ──► complete | hand_over | abandon   (under the token)
 //! absent ──► gone                                             (two sightings)
 //! due ──► rearm | reschedule,  heal                           (the index)
@@ -17,3 +17,6 @@ mod lost;
 mod observe;
 mod presence;
 mod register;
+mod saved;
+
+pub use saved::Save;

@@ -103,6 +103,14 @@ impl Ledger {
     }
 }
 
+impl Ledger {
+    /// The newest generation of a workspace.
+    pub(crate) async fn generation(&self, workspace: &Name) -> Result<Option<u64>, LedgerError> {
+        let Some(found) = self.item(&key(workspace), RECORD, "workspace").await? else { return Ok(None) };
+        Ok(record(workspace, &found)?.head.map(|head| head.generation))
+    }
+}
+
 /// The keeper of workspaces' records, by a clock.
 #[derive(Debug, Clone)]
 pub struct Workspaces {

@@ -177,6 +177,7 @@ async fn finish(
     (fate, effect): (Fate, Effect),
 ) -> Result<Fated, LedgerError> {
     let id = &ready.item.runtime;
+    let effect = saved_before(cx, ready, effect).await;
     let fated = Fated {
         fate,
         detail: told(&effect).map(Into::into),
@@ -208,6 +209,22 @@ async fn finish(
         notice::tell(cx, ready, held.token, EventKind::Done).await;
     }
     Ok(fated)
+}
+
+/// Where the work of what was deleted is, if it was saved before by whoever had it.
+async fn saved_before(cx: Context<'_>, ready: &Ready, effect: Effect) -> Effect {
+    let record = &ready.record;
+    let was_saved = record.saved_as_of.is_some_and(|saved| saved >= record.idle_from);
+    if ready.item.action != Action::Delete || effect.saved.is_some() || !was_saved {
+        return effect;
+    }
+    match cx.ledger().detail(&ready.item.runtime).await {
+        Ok(detail) => Effect { saved: detail.and_then(|detail| detail.saved_in).map(Into::into), ..effect },
+        Err(error) => {
+            tracing::warn!(runtime = %ready.item.runtime, %error, "where its work is could not be read");
+            effect
+        }
+    }
 }
 
 fn log(cx: Context<'_>, ready: &Ready, fate: Fate) {

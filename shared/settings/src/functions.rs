@@ -80,6 +80,7 @@ pub const HEARTBEAT: Function = Function {
         reads(Variable::Log, Need::Optional),
     ],
     permissions: &[
+        may("dynamodb:GetItem", Resource::Records),
         may("dynamodb:UpdateItem", Resource::Records),
         may("secretsmanager:GetSecretValue", Resource::Keys),
         may("s3:GetObject", Resource::ConfigObject),
