@@ -134,3 +134,9 @@ fn what_nobody_ever_heard_of_is_kept() {
 fn what_is_heard_of_after_the_last_read_was_not_told_by_it() {
     holds(10039);
 }
+
+/// More was due than a pass looks at, and each sweep put it off until so much was due again.
+#[test]
+fn what_is_wanted_is_called_back_however_much_is_due() {
+    holds(6485);
+}

@@ -112,7 +112,11 @@ async fn wanted(cx: Context<'_>, id: &RuntimeId, record: &Record) -> Result<Hand
         Woken::Running(_) => Handled::Woken(id.clone()),
         Woken::AlreadyRunning => Handled::Plan(Box::new(DueRecord { id: id.clone(), record: record.clone() })),
         Woken::Pending | Woken::Claimed { .. } | Woken::NotFound => Handled::Done,
-        Woken::Refused(why) | Woken::Failed(why) => Handled::NotWoken(why),
+        Woken::Refused(why) | Woken::Failed(why) => {
+            // Else it would be the first that is due at every pass, and take the place of others.
+            recover::later(cx, id, record, cx.now().plus(cx.backoff(record.attempts))).await?;
+            Handled::NotWoken(why)
+        }
     })
 }
 

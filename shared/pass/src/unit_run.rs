@@ -5,8 +5,8 @@ use std::{collections::HashSet, convert::Infallible};
 use futures::{StreamExt, stream};
 use ledger::{Leased, LedgerError};
 use lifecycle::{
-    Arming, Fate, Item, Kept, Plan, Reason, Record, RuntimeId, SnapshotBuilder, Subject, Time, Token, policy::Mode,
-    snapshot::Listing,
+    Arming, Fate, Item, Kept, Plan, Reason, Record, RuntimeId, SnapshotBuilder, State, Subject, Time, Token,
+    policy::Mode, snapshot::Listing,
 };
 
 use crate::{
@@ -270,6 +270,8 @@ fn next(cx: Context<'_>, scene: &Scene, kept: &Kept, unit: &lifecycle::UnitSnaps
     match kept.reason {
         Reason::Budget { .. } => kept.next_check.or(Some(later)),
         Reason::Paused => None,
+        // Only what finds it due calls it back, and had no room for it yet.
+        Reason::Wanted if matches!(record.state, State::Suspended | State::Archived) => None,
         Reason::Breaker { .. } | Reason::Unread | Reason::Moved | Reason::Wanted => Some(later),
         _ => scene.arming(cx, subject, cx.now()).due_at.or(kept.next_check).or(Some(later)),
     }
