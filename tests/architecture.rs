@@ -25,9 +25,9 @@ const EDGES: &[(&str, &[&str])] = &[
     ("backend-modal", &["backend", "lifecycle"]),
     ("pass", &["backend", "ledger", "lifecycle", "workspace"]),
     // It stands where agents run: no credentials of AWS, and nothing that could use them.
-    ("sidecar", &["settings", "telemetry", "workspace"]),
+    ("sidecar", &["lifecycle", "settings", "telemetry", "workspace"]),
     // Both speak the protocol that the sidecar's module writes down.
-    ("workspace-function", &["settings", "sidecar", "tokens", "workspace"]),
+    ("workspace-function", &["aws", "ledger", "lifecycle", "settings", "sidecar", "telemetry", "tokens", "workspace"]),
     ("heartbeat", &["aws", "ledger", "lifecycle", "settings", "telemetry", "tokens", "workspace"]),
     (
         "reconcile",
@@ -65,6 +65,7 @@ const EDGES: &[(&str, &[&str])] = &[
             "settings",
             "telemetry",
             "workspace",
+            "workspace-function",
         ],
     ),
 ];

@@ -2,12 +2,16 @@
 //!
 //! **Invariants.** An agent server that answers without a key is not ready. No key is in an error.
 
-use std::time::Duration;
+use std::{sync::OnceLock, time::Duration};
 
 use reqwest::{Client, StatusCode, redirect::Policy};
 use serde_json::{Map, Value};
 
-use crate::{keeper::Failed, server::Paths};
+use crate::{
+    activity::look::{self, Sight},
+    keeper::Failed,
+    server::Paths,
+};
 
 const INIT_KEY: &str = "X-Init-API-Key";
 const SESSION_KEY: &str = "X-Session-API-Key";
@@ -26,6 +30,18 @@ pub struct Agent {
     key: Secret,
     paths: Paths,
     client: Client,
+    /// What said that it runs when nobody had asked for anything yet: a server before this one has left it so.
+    left: OnceLock<Vec<Sight>>,
+}
+
+/// What a question has brought.
+pub(crate) enum Asked {
+    /// Its answer.
+    Told(Value),
+    /// The server knows no such thing.
+    Nothing,
+    /// No answer, or none that says anything.
+    Silent,
 }
 
 struct Secret(String);
@@ -50,7 +66,7 @@ impl Agent {
     pub fn new(port: u16, key: String, paths: Paths) -> Result<Self, Failed> {
         let client = Client::builder().no_proxy().redirect(Policy::none()).timeout(WITHIN).build();
         let client = client.map_err(|error| Failed(format!("no HTTP client: {error}")))?;
-        Ok(Self { port, key: Secret(key), paths, client })
+        Ok(Self { port, key: Secret(key), paths, client, left: OnceLock::new() })
     }
 
     fn url(&self, path: &str) -> String {
@@ -91,6 +107,31 @@ impl Agent {
         }
     }
 
+    /// Remembers what says that it runs before anybody has asked for anything.
+    pub async fn remember(&self, session_key: &str) {
+        if let Some(left) = look::running(self, session_key).await {
+            self.left.get_or_init(|| left);
+        }
+    }
+
+    /// Whether this is what a server before this one has left, unmoved.
+    pub(crate) fn had(&self, sight: &Sight) -> bool {
+        self.left.get().is_some_and(|left| left.contains(sight))
+    }
+
+    /// Asks for JSON.
+    pub(crate) async fn ask(&self, path: &str, session_key: &str) -> Asked {
+        let asked = self.client.get(self.url(path)).header(SESSION_KEY, session_key).timeout(LOOK).send().await;
+        let Ok(answer) = asked else { return Asked::Silent };
+        if answer.status().is_client_error() {
+            return Asked::Nothing;
+        }
+        match answer.error_for_status() {
+            Ok(answer) => answer.json().await.map_or(Asked::Nothing, Asked::Told),
+            Err(_) => Asked::Silent,
+        }
+    }
+
     /// Interrupts what runs, as far as it can be asked: it is stopped anyhow, and then waits for its tools.
     pub async fn interrupt(&self, session_key: &str) {
         let Some(running) = self.running(session_key).await else { return };
@@ -107,9 +148,8 @@ impl Agent {
 
     /// The ids of running conversations. Nothing, where the server knows no conversations.
     async fn running(&self, session_key: &str) -> Option<Vec<String>> {
-        let url = self.url(&format!("/api/conversations/search?status=running&limit={MOST}"));
-        let answer = self.client.get(url).header(SESSION_KEY, session_key).timeout(LOOK).send().await.ok()?;
-        let page: Value = answer.error_for_status().ok()?.json().await.ok()?;
+        let path = format!("/api/conversations/search?status=running&limit={MOST}");
+        let Asked::Told(page) = self.ask(&path, session_key).await else { return None };
         let plain = |id: &&str| id.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
         let ids = page.get("items")?.as_array()?.iter().filter_map(|item| item.get("id")?.as_str());
         Some(ids.filter(plain).map(str::to_owned).collect())

@@ -10,6 +10,7 @@ use std::{
     path::{Component, Path, PathBuf},
 };
 
+use lifecycle::RuntimeId;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use subtle::ConstantTimeEq as _;
@@ -18,6 +19,8 @@ use workspace::{
     key::Name,
     manifest::Exclusion,
 };
+
+use crate::protocol::Request;
 
 /// The most that a body of `/init` may have, in bytes.
 pub const MAX_BODY_BYTES: usize = 256 << 10;
@@ -78,6 +81,18 @@ pub struct Wanted {
     pub limit_bytes: Option<u64>,
 }
 
+/// The runtime that the sandbox is, to those who keep its record.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Activity {
+    /// `BACKEND/ID`.
+    pub runtime: RuntimeId,
+    /// Its token, which names its registration.
+    pub token: Token,
+    /// Where heartbeats go.
+    pub host: String,
+}
+
 /// The body of `/init`.
 #[derive(Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -93,6 +108,12 @@ pub struct Delivery {
     /// What is pulled. Nothing: the workspace is new.
     #[serde(default)]
     pub head: Option<Head>,
+    /// Signed requests for what is pulled: as long as they are good, the host is not asked for them.
+    #[serde(default)]
+    pub signed: Vec<Request>,
+    /// Whose activity is told, and to whom. Nothing: nobody is told.
+    #[serde(default)]
+    pub activity: Option<Activity>,
     /// What the agent server's own init is told, as it is.
     pub agent: Map<String, Value>,
 }
@@ -128,6 +149,9 @@ pub enum BadDelivery {
     /// A root somewhere where none may be.
     #[error("the root `{}` is not plainly below one of the folders that are given to workspaces", .0.display())]
     Root(PathBuf),
+    /// Heartbeats that would go nowhere.
+    #[error("`activity.host` is no HTTP address")]
+    Nowhere,
     /// An agent server that would be open to everybody.
     #[error("`agent.session_api_keys` has to name one key or more, none of them blank")]
     Open,
@@ -154,6 +178,9 @@ impl Delivery {
         if let Some(root) = self.workspace.roots.values().find(|root| !is_plainly_below(root, below)) {
             return Err(BadDelivery::Root(root.clone()));
         }
+        if self.activity.as_ref().is_some_and(|activity| !is_http(&activity.host)) {
+            return Err(BadDelivery::Nowhere);
+        }
         if self.session_key().is_none() { Err(BadDelivery::Open) } else { Ok(()) }
     }
 
@@ -168,6 +195,11 @@ impl Delivery {
     pub fn whose(&self) -> Whose {
         Whose { workspace: self.workspace.name.clone(), token: self.token.clone() }
     }
+}
+
+/// Whether requests can be sent there.
+pub(crate) fn is_http(host: &str) -> bool {
+    host.starts_with("https://") || host.starts_with("http://")
 }
 
 fn is_plainly_below(root: &Path, below: &[PathBuf]) -> bool {
@@ -189,6 +221,7 @@ mod tests {
             "workspace": { "name": "w", "roots": { "project": "/workspace/project" } },
             "token": "hush", "host": "https://host.example",
             "lease": { "workspace": "w", "owner": "sandbox", "token": 7, "until_ms": 1 },
+            "activity": { "runtime": "docker/a", "token": "hush three", "host": "https://host.example" },
             "agent": { "session_api_keys": ["s3cret"], "secret_key": "hush too" },
         })
     }
@@ -208,7 +241,7 @@ mod tests {
         let delivery = read(&body()).unwrap();
         assert_eq!(delivery.whose(), Whose { workspace: Name::new("w").unwrap(), token: Token::new("hush") });
         assert_eq!(delivery.session_key(), Some("s3cret"));
-        let shown = format!("{delivery:?} {:?}", delivery.whose());
+        let shown = format!("{delivery:?} {:?} {:?}", delivery.whose(), delivery.activity);
         assert!(!shown.contains("hush") && !shown.contains("s3cret"), "{shown}");
     }
 
@@ -224,6 +257,8 @@ mod tests {
         }
         let other = refused("/lease/workspace", json!("v"));
         assert_eq!(other.to_string(), "the lease is of workspace `v`, and the delivery of `w`");
+        assert_eq!(refused("/activity/host", json!("file:///etc")), BadDelivery::Nowhere);
+        assert!(matches!(refused("/activity/runtime", json!("docker")), BadDelivery::Form { .. }));
         let mut unknown = body();
         unknown["workspace"]["root"] = json!("hush");
         let said = read(&unknown).unwrap_err();

@@ -2,7 +2,7 @@
 //!
 //! | request | answer |
 //! |---|---|
-//! | `GET /init` | 200 `{"state", "error"}`: starting, dormant, initializing, ready, deinitializing, held, soiled |
+//! | `GET /init` | 200 `{"state", "error", "heartbeats"?}`: starting, dormant, initializing, ready, deinitializing, held, soiled; superseded or gone |
 //! | `POST /init` with `X-Init-API-Key` | 200 when done, also again by the same; 400 somebody's already; 401; 413; 422; 500 with why; 503 soon |
 //! | `POST /deinit` `{"workspace"?, "discard"?}` with the key | 200 when dormant again; 401; 409 another workspace; 422; 500 with why |
 //! | `/health`, `/alive`, `/ready`, `/server_info` | also while dormant |
@@ -28,6 +28,7 @@ use subtle::ConstantTimeEq as _;
 use workspace::key::Name;
 
 use crate::{
+    activity::Signs,
     delivery::{Delivery, MAX_BODY_BYTES},
     keeper::{Keeper, Reply},
     machine::How,
@@ -77,6 +78,8 @@ pub struct Front {
     pub below: Vec<PathBuf>,
     /// The way to the servers.
     pub proxy: Proxy,
+    /// What is noticed on the way.
+    pub signs: Signs,
 }
 
 #[derive(Default, Deserialize)]
@@ -116,7 +119,11 @@ impl Front {
 
     fn status(&self) -> Response {
         let error = self.keeper.status().error.map(|error| error.to_string());
-        Json(json!({ "state": self.state(), "error": error })).into_response()
+        let mut told = json!({ "state": self.state(), "error": error });
+        if let Some(end) = self.signs.ended() {
+            told["heartbeats"] = json!(end.word());
+        }
+        Json(told).into_response()
     }
 
     async fn init(&self, request: Request) -> Response {
@@ -178,7 +185,8 @@ impl Front {
             },
             _ => return soon(&format!("server in state: {state}")),
         };
-        let answer = self.proxy.forward(server.agent.port, request).await;
+        let signs = (state == "ready").then_some(&self.signs);
+        let answer = self.proxy.forward(server.agent.port, request, signs).await;
         answer.unwrap_or_else(|error| refused(StatusCode::BAD_GATEWAY, &error.to_string()))
     }
 }

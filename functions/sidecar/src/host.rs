@@ -3,21 +3,29 @@
 //! **Invariants.** The token goes to the host that the delivery names, and no redirect is followed with it; it is in no
 //! error. An answer that is not understood is as none: nothing is known about what was done.
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{
+    collections::HashMap,
+    fmt,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
 
 use async_trait::async_trait;
 use reqwest::{Client, redirect::Policy};
 use serde::{Serialize, de::DeserializeOwned};
+use serde_json::json;
 use workspace::{
     Store,
     blobs::{Signed, Signer, StoreError, Tag, Upload, Wire},
     commit::{Acquired, After, Commit, CommitError, Committed, Head, Lease, Renewed},
     key::Name,
-    time::Clock,
+    limits::URL_MARGIN,
+    time::{Clock, Millis},
 };
 
 use crate::{
-    delivery::{Delivery, Token},
+    activity::beat::Answered,
+    delivery::{Activity, Delivery, Token, is_http},
     keeper::Failed,
     protocol::{Ask, Code, Held, Refusal, Renew, Settle, Settled, Told},
     sandbox::Hosts,
@@ -25,6 +33,8 @@ use crate::{
 
 /// How long one question may take: an HTTP API gives up after 30 s.
 const WITHIN: Duration = Duration::from_secs(35);
+/// How long a heartbeat may take.
+const BEAT: Duration = Duration::from_secs(10);
 /// The most that is read of an answer, in bytes.
 const MAX_ANSWER_BYTES: usize = 1 << 20;
 
@@ -43,20 +53,49 @@ impl HttpHosts {
     }
 }
 
+#[async_trait]
 impl Hosts for HttpHosts {
     fn open(&self, delivery: &Delivery) -> Result<(Store, Arc<dyn Commit>), Failed> {
         let base = delivery.host.trim_end_matches('/');
-        if !base.starts_with("https://") && !base.starts_with("http://") {
+        if !is_http(base) {
             return Err(Failed(format!("the host `{base}` is no HTTP address")));
         }
         let name = &delivery.workspace.name;
+        let signed = delivery.signed.iter().cloned().map(Signed::from);
         let host = Arc::new(Host {
             client: self.client.clone(),
             base: format!("{base}/workspaces/{name}"),
             token: delivery.token.clone(),
+            signed: Mutex::new(signed.map(|signed| (signed.key.clone(), signed)).collect()),
+            clock: self.clock.clone(),
         });
         Ok((Store { signer: host.clone(), wire: self.wire.clone(), clock: self.clock.clone() }, host))
     }
+
+    async fn beat(&self, activity: &Activity, busy_for: Option<Duration>) -> Answered {
+        let Activity { runtime, token, host } = activity;
+        let url = format!("{}/runtimes/{runtime}/heartbeat", host.trim_end_matches('/'));
+        let body = busy_for.map_or_else(|| json!({}), |busy| json!({ "busy_for": format!("{}s", busy.as_secs()) }));
+        let request = self.client.post(url).timeout(BEAT).bearer_auth(token.reveal()).json(&body);
+        let Ok(answer) = request.send().await else { return Answered::NONE };
+        let status = answer.status().as_u16();
+        match all(answer).await {
+            Ok(body) => Answered::of(status, &body, settings::system::now()),
+            Err(_) => Answered::NONE,
+        }
+    }
+}
+
+/// The whole body of an answer.
+async fn all(mut answer: reqwest::Response) -> Result<Vec<u8>, String> {
+    let mut body = Vec::new();
+    while let Some(chunk) = answer.chunk().await.map_err(|error| format!("did not answer: {}", error.without_url()))? {
+        body.extend_from_slice(&chunk);
+        if body.len() > MAX_ANSWER_BYTES {
+            return Err(format!("answered with more than {MAX_ANSWER_BYTES} bytes"));
+        }
+    }
+    Ok(body)
 }
 
 /// One workspace's host.
@@ -64,6 +103,9 @@ struct Host {
     client: Client,
     base: String,
     token: Token,
+    /// What the delivery brought, each for one use: whatever ends early is asked for anew.
+    signed: Mutex<HashMap<String, Signed>>,
+    clock: Clock,
 }
 
 impl fmt::Debug for Host {
@@ -77,21 +119,22 @@ impl Host {
         let busy = |detail: String| Refusal { code: Code::Busy, detail };
         let request = self.client.post(format!("{}/{what}", self.base)).bearer_auth(self.token.reveal()).json(body);
         let unsent = |error: reqwest::Error| busy(format!("the host did not answer: {}", error.without_url()));
-        let mut answer = request.send().await.map_err(unsent)?;
-        let mut body = Vec::new();
-        while let Some(chunk) = answer.chunk().await.map_err(unsent)? {
-            body.extend_from_slice(&chunk);
-            if body.len() > MAX_ANSWER_BYTES {
-                return Err(busy(format!("the host's answer has more than {MAX_ANSWER_BYTES} bytes")));
-            }
-        }
+        let answer = request.send().await.map_err(unsent)?;
         let status = answer.status();
+        let body = all(answer).await.map_err(|why| busy(format!("the host {why}")))?;
         let unread = || busy(format!("the host answered with {status} and what is not understood"));
         if status.is_success() {
             serde_json::from_slice(&body).map_err(|_| unread())
         } else {
             Err(serde_json::from_slice(&body).unwrap_or_else(|_| unread()))
         }
+    }
+
+    /// What the delivery brought for reading an object, if it is still good.
+    fn delivered(&self, key: &str) -> Option<Signed> {
+        let signed = self.signed.lock().unwrap_or_else(PoisonError::into_inner).remove(key)?;
+        let margin = Millis::try_from(URL_MARGIN.as_millis()).unwrap_or(Millis::MAX);
+        (self.clock.now().saturating_add(margin) < signed.until).then_some(signed)
     }
 
     async fn sign(&self, ask: &Ask) -> Result<Told, StoreError> {
@@ -153,6 +196,9 @@ impl Signer for Host {
     }
 
     async fn sign_get(&self, key: &str) -> Result<Signed, StoreError> {
+        if let Some(signed) = self.delivered(key) {
+            return Ok(signed);
+        }
         self.one(&Ask::Get { key: key.to_owned() }).await
     }
 }

@@ -22,7 +22,7 @@ use tokio::{
 use workspace::key::Name;
 
 use crate::{
-    delivery::{Delivery, Whose},
+    delivery::{Activity, Delivery, Whose},
     machine::{Answer, End, Event, How, Phase, Step, Work},
 };
 
@@ -63,12 +63,14 @@ pub trait Effects: Send + Sync + 'static {
 }
 
 /// Where the sidecar is, to whoever asks.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct Status {
     /// The phase's word.
     pub state: &'static str,
     /// Why a work failed, until something else is asked for.
     pub error: Option<Failed>,
+    /// What was delivered to whoever is served.
+    pub serving: Option<Arc<Delivery>>,
 }
 
 /// What is said to whoever asked for a change.
@@ -89,6 +91,7 @@ pub enum Reply {
 enum Asked {
     Init(Box<Delivery>),
     Deinit(Option<Name>, How),
+    Keep,
 }
 
 struct Question {
@@ -107,7 +110,7 @@ impl Keeper {
     /// Begins it. What was changed is pushed every `push_every`.
     pub fn start(effects: Arc<dyn Effects>, push_every: Duration) -> Self {
         let (questions, asked) = mpsc::channel(ASKED);
-        let (telling, status) = watch::channel(Status { state: Phase::Dormant.word(), error: None });
+        let (telling, status) = watch::channel(Status { state: Phase::Dormant.word(), error: None, serving: None });
         let task = Task {
             effects,
             push_every,
@@ -131,6 +134,11 @@ impl Keeper {
     /// Takes it away: whatever is there, or the workspace of this name alone.
     pub async fn deinit(&self, workspace: Option<Name>, how: How) -> Reply {
         self.ask(Asked::Deinit(workspace, how)).await
+    }
+
+    /// Has pushed what there is, if somebody is served; does not wait for its end.
+    pub async fn keep(&self) {
+        self.ask(Asked::Keep).await;
     }
 
     /// Where the sidecar is.
@@ -176,6 +184,14 @@ impl Task {
             let ready = matches!(self.phase, Phase::Ready(_));
             tokio::select! {
                 question = asked.recv() => match question {
+                    Some(Question { asked: Asked::Keep, reply }) => {
+                        if ready {
+                            self.keep();
+                            due.reset();
+                        }
+                        // Whoever asked may have gone.
+                        _ = reply.send(Reply::Done);
+                    }
                     Some(question) => self.answer(question),
                     None => return,
                 },
@@ -201,6 +217,8 @@ impl Task {
                 let whose = delivery.whose();
                 if self.phase == Phase::Dormant {
                     self.delivery = Some(Arc::from(delivery));
+                } else if self.phase.whose() == Some(&whose) {
+                    self.tell_of(delivery.activity);
                 }
                 (Event::Init(whose.clone()), Some(whose))
             }
@@ -210,6 +228,7 @@ impl Task {
                 return;
             }
             Asked::Deinit(_, how) => (Event::Deinit(how), None),
+            Asked::Keep => return,
         };
         if !self.phase.works() {
             self.error = None;
@@ -255,8 +274,19 @@ impl Task {
         if state != before {
             tracing::info!(state, before, "the sidecar is in another state");
         }
-        self.telling.send_replace(Status { state, error: self.error.clone() });
+        let serving = self.delivery.clone().filter(|_| matches!(self.phase, Phase::Ready(_)));
+        self.telling.send_replace(Status { state, error: self.error.clone(), serving });
         answer
+    }
+
+    /// The same delivery again may bring another registration of its runtime.
+    fn tell_of(&mut self, activity: Option<Activity>) {
+        if let Some(known) = &self.delivery
+            && activity.is_some()
+            && known.activity != activity
+        {
+            self.delivery = Some(Arc::new(Delivery { activity, ..Delivery::clone(known) }));
+        }
     }
 
     /// Pushes beside the server, unless the last such push is still under way.

@@ -5,6 +5,7 @@
 //! host ── /init, /deinit ─► front ─► Keeper ─► machine ─► Effects ──► Sandbox ─┬► Pool ─► Server (a child process)
 //!                            │        (one task)  (pure)                       ├► workspace: pull, push ─► bucket
 //! people ── all else ────────┴► proxy ─► the server that serves                └► processes, files: the wipe
+//!                                 └► activity ─► heartbeats, pushes
 //! ```
 //!
 //! **Invariants.** Of what one user left the next one finds nothing: no file in the workspace's places, no process, no
@@ -14,9 +15,11 @@
 //!
 //! **Must never know**: what an agent server does, how the host keeps its records, credentials of a cloud.
 
+pub mod activity;
 pub mod agent;
 pub mod delivery;
 pub mod files;
+pub mod frames;
 pub mod front;
 pub mod host;
 pub mod keeper;
@@ -38,6 +41,7 @@ pub use front::InitKey;
 pub use options::Options;
 
 use crate::{
+    activity::{Signs, Watcher},
     front::Front,
     keeper::{Failed, Keeper, Reply},
     machine::How,
@@ -58,10 +62,18 @@ impl Sidecar {
     /// Starts it: what it answers, and itself. `adopts`: this process, if orphans come back to it.
     pub fn start(options: &Options, key: InitKey, hosts: Arc<dyn Hosts>, adopts: Option<i32>) -> (Router, Self) {
         let pool = Pool::start(options.launch(), options.user.clone());
-        let sandbox = Arc::new(Sandbox::new(pool.clone(), hosts, options.terms(adopts)));
+        let sandbox = Arc::new(Sandbox::new(pool.clone(), hosts.clone(), options.terms(adopts)));
         let keeper = Keeper::start(sandbox.clone(), options.push_every);
-        let (below, proxy) = (options.below.clone(), Proxy::default());
-        let front = Front { keeper: keeper.clone(), pool: pool.clone(), sandbox, key, below, proxy };
+        let (below, proxy, signs) = (options.below.clone(), Proxy::default(), Signs::default());
+        let watcher = Watcher {
+            keeper: keeper.clone(),
+            sandbox: sandbox.clone(),
+            signs: signs.clone(),
+            hosts,
+            pace: options.pace(),
+        };
+        tokio::spawn(watcher.run());
+        let front = Front { keeper: keeper.clone(), pool: pool.clone(), sandbox, key, below, proxy, signs };
         (front::router(Arc::new(front)), Self { keeper, pool, grace: options.grace })
     }
 

@@ -5,6 +5,7 @@ use std::{net::SocketAddr, path::PathBuf, time::Duration};
 use clap::Parser;
 
 use crate::{
+    activity::Pace,
     sandbox::Terms,
     server::{Launch, Paths},
 };
@@ -49,6 +50,12 @@ pub struct Options {
     /// How often what has changed is pushed while the server runs.
     #[arg(long, value_parser = duration, default_value = "5m")]
     pub push_every: Duration,
+    /// How long after the last sign of work what has changed is pushed.
+    #[arg(long, value_parser = duration, default_value = "60s")]
+    pub save_after: Duration,
+    /// How often is looked whether something works, which is then told where the delivery says.
+    #[arg(long, value_parser = duration, default_value = "15s")]
+    pub look_every: Duration,
     /// How long the lease of the workspace is held without a word.
     #[arg(long, value_parser = duration, default_value = "15m")]
     pub lease: Duration,
@@ -74,6 +81,11 @@ impl Options {
             start_within: self.start_within,
             stop_within: self.stop_within,
         }
+    }
+
+    /// How work is looked for.
+    pub const fn pace(&self) -> Pace {
+        Pace { look_every: self.look_every, save_after: self.save_after }
     }
 
     /// How the sandbox is used. `adopts`: this process, if orphans come back to it.

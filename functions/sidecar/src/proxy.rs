@@ -3,20 +3,31 @@
 //! **Invariants.** What concerns one connection is not handed on. A request goes to the server that served when it
 //! came, or fails. Nothing of it is logged.
 
+use std::{
+    pin::Pin,
+    task::{Context, Poll},
+};
+
 use axum::{
-    body::Body,
+    body::{Body, Bytes},
     extract::Request,
     http::{
-        HeaderMap, HeaderName, HeaderValue, StatusCode, Uri, Version,
+        HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, Version,
         header::{CONNECTION, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, TE, TRAILER, TRANSFER_ENCODING, UPGRADE},
     },
     response::Response,
 };
-use hyper::upgrade::OnUpgrade;
+use hyper::{
+    body::{Frame, Incoming, SizeHint},
+    upgrade::OnUpgrade,
+};
 use hyper_util::{
     client::legacy::{Client, connect::HttpConnector},
     rt::{TokioExecutor, TokioIo},
 };
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+use crate::{activity::Signs, frames::Frames};
 
 /// Headers of one connection (RFC 9110, 7.6.1), and what a proxy says for itself.
 const ONE_CONNECTION: [HeaderName; 7] =
@@ -38,8 +49,9 @@ impl Default for Proxy {
 }
 
 impl Proxy {
-    /// Hands a request to the server on this port.
-    pub async fn forward(&self, port: u16, mut request: Request) -> Result<Response, NoAnswer> {
+    /// Hands a request to the server on this port. `signs`: where what it says of work is noticed.
+    pub async fn forward(&self, port: u16, mut request: Request, signs: Option<&Signs>) -> Result<Response, NoAnswer> {
+        let work = signs.filter(|_| means_work(request.method())).map(Signs::begin);
         let wanted = request.headers().get(UPGRADE).cloned();
         let ours = wanted.is_some().then(|| hyper::upgrade::on(&mut request));
         let (mut parts, body) = request.into_parts();
@@ -54,11 +66,90 @@ impl Proxy {
         let mut answer = self.0.request(Request::from_parts(parts, body)).await.map_err(|_| NoAnswer)?;
         if answer.status() == StatusCode::SWITCHING_PROTOCOLS {
             let theirs = hyper::upgrade::on(&mut answer);
-            tokio::spawn(tunnel(ours.ok_or(NoAnswer)?, theirs));
-        } else {
-            strip(answer.headers_mut());
+            let heard = signs.map(|signs| (Frames::default(), signs.clone()));
+            tokio::spawn(tunnel(ours.ok_or(NoAnswer)?, theirs, heard));
+            return Ok(answer.map(Body::new));
         }
-        Ok(answer.map(Body::new))
+        strip(answer.headers_mut());
+        // Who is refused has done nothing.
+        let (Some(work), Some(signs)) = (work.filter(|_| !answer.status().is_client_error()), signs) else {
+            return Ok(answer.map(Body::new));
+        };
+        work.sign();
+        let signs = signs.clone();
+        Ok(answer.map(|body| Body::new(Working { body, signs })))
+    }
+}
+
+/// Whether a request with this method does something: what only asks comes from whoever watches, too.
+fn means_work(method: &Method) -> bool {
+    !method.is_safe()
+}
+
+/// The answer to a request that means work: as long as something comes, it goes on.
+struct Working {
+    body: Incoming,
+    signs: Signs,
+}
+
+impl hyper::body::Body for Working {
+    type Data = Bytes;
+    type Error = hyper::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+        let polled = Pin::new(&mut self.body).poll_frame(context);
+        if let Poll::Ready(Some(Ok(_))) = polled {
+            self.signs.sign();
+        }
+        polled
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+/// A client's side of an upgraded connection: whether it says something is noticed.
+struct Heard<T> {
+    io: T,
+    heard: Option<(Frames, Signs)>,
+}
+
+impl<T: AsyncRead + Unpin> AsyncRead for Heard<T> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<std::io::Result<()>> {
+        let before = buffer.filled().len();
+        let polled = Pin::new(&mut self.io).poll_read(context, buffer);
+        if let Some((frames, signs)) = &mut self.heard
+            && frames.speak(&buffer.filled()[before..])
+        {
+            signs.sign();
+        }
+        polled
+    }
+}
+
+impl<T: AsyncWrite + Unpin> AsyncWrite for Heard<T> {
+    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<std::io::Result<usize>> {
+        Pin::new(&mut self.io).poll_write(context, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<std::io::Result<()>> {
+        Pin::new(&mut self.io).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<std::io::Result<()>> {
+        Pin::new(&mut self.io).poll_shutdown(context)
     }
 }
 
@@ -77,10 +168,11 @@ fn strip(headers: &mut HeaderMap) {
 }
 
 /// Until one side ends it: a server that was stopped has.
-async fn tunnel(ours: OnUpgrade, theirs: OnUpgrade) {
+async fn tunnel(ours: OnUpgrade, theirs: OnUpgrade, heard: Option<(Frames, Signs)>) {
     if let (Ok(ours), Ok(theirs)) = tokio::join!(ours, theirs) {
+        let mut ours = Heard { io: TokioIo::new(ours), heard };
         // Whichever side broke it off, both are closed.
-        _ = tokio::io::copy_bidirectional(&mut TokioIo::new(ours), &mut TokioIo::new(theirs)).await;
+        _ = tokio::io::copy_bidirectional(&mut ours, &mut TokioIo::new(theirs)).await;
     }
 }
 

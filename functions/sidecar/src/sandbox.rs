@@ -19,8 +19,9 @@ use workspace::{
 };
 
 use crate::{
+    activity::beat::Answered,
     agent::NotInit,
-    delivery::Delivery,
+    delivery::{Activity, Delivery},
     files,
     keeper::{Effects, Failed, NotAwake},
     pool::Pool,
@@ -37,10 +38,13 @@ const LEVEL: i32 = 1;
 
 const LOST: &str = "the lease is another one's by now; deinit with `discard` gives this copy up";
 
-/// Finds the store and the keeper of records that a delivery names.
+/// Finds the store and the keeper of records that a delivery names, and tells of activity.
+#[async_trait]
 pub trait Hosts: Send + Sync + 'static {
     /// Nothing is asked yet.
     fn open(&self, delivery: &Delivery) -> Result<(Store, Arc<dyn Commit>), Failed>;
+    /// Sends a heartbeat. `busy_for`: how long its runtime will be busy.
+    async fn beat(&self, activity: &Activity, busy_for: Option<Duration>) -> Answered;
 }
 
 /// How the sandbox is used.
@@ -134,6 +138,9 @@ impl Sandbox {
     async fn hand_over(&self, server: Arc<Server>, delivery: &Delivery) -> Result<(), Failed> {
         match server.agent.init(&delivery.agent).await {
             Ok(()) => {
+                if let Some(key) = delivery.session_key() {
+                    server.agent.remember(key).await;
+                }
                 self.serving.send_replace(Some(server));
                 self.pool.in_use();
                 Ok(())

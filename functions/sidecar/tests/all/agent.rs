@@ -4,7 +4,10 @@ use std::{
     collections::BTreeMap,
     convert::Infallible,
     fs,
-    sync::{Arc, Mutex},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
     time::Duration,
 };
 
@@ -23,7 +26,9 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 /// How the sidecar starts it.
 pub(super) fn command() -> Vec<String> {
     let this = std::env::current_exe().unwrap().to_str().unwrap().to_owned();
-    [&*this, "agent::the_agent_server_when_it_is_started_as_one", "--exact", "--nocapture"].map(str::to_owned).to_vec()
+    let here = module_path!().split_once("::").unwrap().1;
+    let test = format!("{here}::the_agent_server_when_it_is_started_as_one");
+    [&*this, &test, "--exact", "--nocapture"].map(str::to_owned).to_vec()
 }
 
 #[expect(clippy::disallowed_methods, reason = "a server is told its port and its key by the environment")]
@@ -41,6 +46,9 @@ async fn the_agent_server_when_it_is_started_as_one() {
 #[derive(Default)]
 struct Agent {
     told: Mutex<Option<Map<String, Value>>>,
+    /// When its one conversation, which always says that it runs, has moved.
+    moved: AtomicUsize,
+    commands: Mutex<Vec<Value>>,
 }
 
 type Shared = State<Arc<Agent>>;
@@ -61,7 +69,15 @@ impl Agent {
 fn router() -> Router {
     let guarded = Router::new()
         .route("/api/conversations/count", get(async || "0"))
-        .route("/api/conversations/search", get(async || Json(json!({ "items": [{ "id": "c0" }] }))))
+        .route("/api/conversations/search", get(conversations))
+        .route("/api/bash/bash_events/search", get(commands).put(noted))
+        .route("/wait/{*path}", post(wait))
+        .route(
+            "/move",
+            post(async |State(agent): Shared| {
+                agent.moved.fetch_add(1, Ordering::SeqCst);
+            }),
+        )
         .route("/api/conversations/c0/interrupt", post(async || fs::write("interrupted", "yes").unwrap()))
         .route("/told", get(async |State(agent): Shared| Json(agent.told())))
         .route("/variables", get(variables))
@@ -84,6 +100,19 @@ fn router() -> Router {
 async fn variables() -> Json<BTreeMap<String, String>> {
     let text = |text: std::ffi::OsString| text.to_string_lossy().into_owned();
     Json(std::env::vars_os().map(|(name, value)| (text(name), text(value))).collect())
+}
+
+async fn conversations(State(agent): Shared) -> Json<Value> {
+    let moved = agent.moved.load(Ordering::SeqCst).to_string();
+    Json(json!({ "items": [{ "id": "c0", "updated_at": moved }] }))
+}
+
+async fn commands(State(agent): Shared) -> Json<Value> {
+    Json(json!({ "items": agent.commands.lock().unwrap().iter().rev().collect::<Vec<_>>() }))
+}
+
+async fn noted(State(agent): Shared, Json(event): Json<Value>) {
+    agent.commands.lock().unwrap().push(event);
 }
 
 async fn guard(State(agent): Shared, request: Request, next: axum::middleware::Next) -> Response {
@@ -120,6 +149,13 @@ async fn write(Path(path): Path<String>, body: Bytes) -> StatusCode {
 
 async fn die() -> StatusCode {
     std::process::exit(1)
+}
+
+/// Answers when there is such a file.
+async fn wait(Path(path): Path<String>) {
+    while !std::path::Path::new(&format!("/{path}")).exists() {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
 }
 
 /// A process below it, which ends only when it is killed; its number.

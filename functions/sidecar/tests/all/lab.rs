@@ -6,7 +6,7 @@ use std::{
     ops::Range,
     path::{Path, PathBuf},
     sync::{
-        Arc,
+        Arc, Mutex,
         atomic::{AtomicBool, Ordering},
     },
     time::Duration,
@@ -17,7 +17,9 @@ use bytes::Bytes;
 use clap::Parser as _;
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
-use sidecar::{Delivery, InitKey, Options, Sidecar, keeper::Failed, sandbox::Hosts};
+use sidecar::{
+    Delivery, InitKey, Options, Sidecar, activity::beat::Answered, delivery::Activity, keeper::Failed, sandbox::Hosts,
+};
 use tempfile::TempDir;
 use workspace::{
     Store,
@@ -38,6 +40,10 @@ const LOOKS: u32 = 600;
 pub(super) struct Host {
     pub(super) commit: Arc<DirectoryCommit>,
     pub(super) cut: AtomicBool,
+    /// Heartbeats: under which token, and for how long there will be work.
+    beats: Mutex<Vec<(String, Option<Duration>)>>,
+    /// What each is answered with.
+    pub(super) answer: Mutex<Answered>,
     blobs: Directory,
     _folder: TempDir,
 }
@@ -48,7 +54,13 @@ impl Host {
         let clock = Clock::new(|| settings::system::now().millis());
         let blobs = Directory::new(folder.path().join("blobs"), [7; 32], 1, TTL, clock.clone());
         let commit = DirectoryCommit::new(folder.path().join("records"), clock, Duration::from_secs(1));
-        Arc::new(Self { commit: Arc::new(commit), cut: AtomicBool::new(false), blobs, _folder: folder })
+        let (beats, answer) = (Mutex::default(), Mutex::new(Answered::Taken { wait: Duration::ZERO }));
+        Arc::new(Self { commit: Arc::new(commit), cut: AtomicBool::new(false), beats, answer, blobs, _folder: folder })
+    }
+
+    /// The heartbeats since the last time.
+    pub(super) fn beats(&self) -> Vec<(String, Option<Duration>)> {
+        std::mem::take(&mut self.beats.lock().unwrap())
     }
 
     pub(super) fn cut(&self, cut: bool) {
@@ -79,11 +91,17 @@ pub(super) fn session_key(name: &str) -> String {
 
 struct Wired(Arc<Host>);
 
+#[async_trait]
 impl Hosts for Wired {
     fn open(&self, _: &Delivery) -> Result<(Store, Arc<dyn Commit>), Failed> {
         let clock = Clock::new(|| settings::system::now().millis());
         let wire = Arc::new(Self(self.0.clone()));
         Ok((Store { signer: Arc::new(self.0.blobs.clone()), wire, clock }, self.0.commit.clone()))
+    }
+
+    async fn beat(&self, activity: &Activity, busy_for: Option<Duration>) -> Answered {
+        self.0.beats.lock().unwrap().push((activity.token.reveal().to_owned(), busy_for));
+        *self.0.answer.lock().unwrap()
     }
 }
 
@@ -141,11 +159,28 @@ impl Lab {
         Self::start(host, folder, root, push_every).await
     }
 
+    /// One that looks for work often, and pushes soon after it.
+    pub(super) async fn watching(host: &Arc<Host>, save_after: Duration) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().join("workspace/project");
+        let often = |options| Options { save_after, look_every: Duration::from_millis(20), ..options };
+        Self::start_with(host, folder, root, often).await
+    }
+
     async fn start(host: &Arc<Host>, folder: TempDir, root: PathBuf, push_every: Duration) -> Self {
+        Self::start_with(host, folder, root, |options| Options { push_every, ..options }).await
+    }
+
+    async fn start_with(
+        host: &Arc<Host>,
+        folder: TempDir,
+        root: PathBuf,
+        change: impl FnOnce(Options) -> Options,
+    ) -> Self {
         let below = root.parent().unwrap().to_owned();
         let flags = ["sidecar", "--guarded-path", "/told", "--"].map(str::to_owned);
         let options = Options::try_parse_from(flags.into_iter().chain(agent::command())).unwrap();
-        let options = Options { scratch: folder.path().to_owned(), below: vec![below], push_every, ..options };
+        let options = Options { scratch: folder.path().to_owned(), below: vec![below], ..change(options) };
         let key = InitKey::new(KEY).unwrap();
         let (router, sidecar) = Sidecar::start(&options, key, Arc::new(Wired(host.clone())), None);
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "fixtures are tests too: a failing one should panic")]
 
+mod activity;
 mod agent;
 mod lab;
 mod life;
