@@ -2,10 +2,11 @@
 
     .ci/engine docker -- .ci/ministack FOLDER PYTHON .ci/deployment.py BINARIES
 
-BINARIES: the folder of `heartbeat` and `reconcile`. PYTHON has aws-sam-cli, for its transform, boto3 and AWS's own
+BINARIES: the folder of `heartbeat`, `reconcile` and `workspace`. PYTHON has aws-sam-cli, for its transform, boto3 and AWS's own
 runtime emulator. Shown: every resource of the transformed template is created; a runtime is registered and sends a
 heartbeat through the HTTP API; a tick of the schedule stops a real container, tells a receiver under a signature whose
-secret is in Secrets Manager, and leaves a report; each binary answers under the runtime emulator. Not shown: IAM, alarms, throttling and quotas, which ministack does not enforce.
+secret is in Secrets Manager, and leaves a report; a workspace is brought to whoever stands where a sidecar would, who
+writes, reads and commits an object with nothing but what it was told; each binary answers under the runtime emulator. Not shown: IAM, alarms, throttling and quotas, which ministack does not enforce.
 """
 
 import hashlib
@@ -32,7 +33,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 ENDPOINT = os.environ["FURLOUGH_TEST_DYNAMODB"]
 HOST = "the token of a host of every backend"
 AWS = {"AWS_REGION": "eu-central-1", "AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test"}
-FUNCTIONS = {"Heartbeat": "heartbeat", "Reconcile": "reconcile"}
+FUNCTIONS = {"Heartbeat": "heartbeat", "Reconcile": "reconcile", "Workspace": "workspace"}
 SIGNS = "what notices are signed with"
 
 
@@ -161,9 +162,7 @@ suspend = {{ max = "100%", min = 10, per = "1h" }}
 
 def heartbeats(outputs, id):
     """One life of a runtime, through the API."""
-    host = outputs["Url"].split("//")[1].split("/")[0]
-    port = ENDPOINT.rsplit(":", 1)[1]
-    api = f"{host.split('.')[0]}.execute-api.localhost:{port}"
+    api = api_of(outputs)
     path = f"{ENDPOINT}/runtimes/docker/{id}"
     code, told = ask(path, "PUT", {}, "not a token", api)
     # Not 503: the key that the stack has made can be used as it is.
@@ -191,6 +190,71 @@ def heartbeats(outputs, id):
     key["pk"]["S"] = "runtime/docker/shop%2Fa%20b"
     assert "Item" in client("dynamodb").get_item(TableName=outputs["Records"], Key=key)
     print("through the API: registered, recorded; a wrong token: 401; an id with a slash and a space is one id")
+
+
+def api_of(outputs):
+    """The name by which ministack knows the API."""
+    host = outputs["Url"].split("//")[1].split("/")[0]
+    return f"{host.split('.')[0]}.execute-api.localhost:{ENDPOINT.rsplit(':', 1)[1]}"
+
+
+class Sidecar(http.server.BaseHTTPRequestHandler):
+    """Whoever stands where a sidecar would: keeps what it is told."""
+
+    def do_POST(self):
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        self.server.deliveries.append((self.headers["X-Init-API-Key"], json.loads(body)))
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(b'{"state": "ready", "error": null}')
+
+    def log_message(self, *_):
+        pass
+
+
+def sent(request, method, body=None):
+    """Sends a signed request as it is."""
+    headers = {name: value for name, value in request["headers"] if name.lower() not in ["host", "content-length"]}
+    with urllib.request.urlopen(urllib.request.Request(request["url"], body, headers, method=method), timeout=60) as answer:
+        return answer.read()
+
+
+def workspaces(outputs):
+    """A new workspace's way to a sandbox, and a generation of it."""
+    api, secrets, keys = api_of(outputs), client("secretsmanager"), outputs["WorkspaceKeys"]
+    document = json.loads(secrets.get_secret_value(SecretId=keys)["SecretString"])
+    document["hosts"] = [{"name": "ada", "token_sha256": hashlib.sha256(HOST.encode()).hexdigest()}]
+    secrets.put_secret_value(SecretId=keys, SecretString=json.dumps(document))
+    sidecar = http.server.HTTPServer(("127.0.0.1", 0), Sidecar)
+    sidecar.deliveries = []
+    threading.Thread(target=sidecar.serve_forever, daemon=True).start()
+    init = {
+        "sidecar": f"http://127.0.0.1:{sidecar.server_port}", "init_key": "a bootstrap key", "owner": "sandbox-1",
+        "roots": {"project": "/workspace/project"}, "agent": {"session_api_keys": ["a key"]},
+    }
+    url = f"{ENDPOINT}/workspaces/w"
+    code, told = until("a workspace's init", lambda: (told := ask(f"{url}/init", "POST", init, HOST, api))[0] != 401 and told, 60)
+    assert (code, told["state"]) == (200, "ready"), (code, told)
+    key, delivery = sidecar.deliveries[-1]
+    assert key == "a bootstrap key" and len(delivery["agent"]["secret_key"]) == 64, delivery
+    token, lease = delivery["token"], delivery["lease"]
+    manifest = f"workspaces/w/manifests/00000001-{lease['token']:014}-00000000000000ab.json"
+    body = b"what a manifest would be"
+    code, told = ask(f"{url}/parts", "POST", {"put": {"key": manifest, "bytes": len(body)}}, token, api)
+    assert code == 200, (code, told)
+    sent(told["signed"][0], "PUT", body)
+    code, told = ask(f"{url}/parts", "POST", {"get": {"key": manifest}}, token, api)
+    assert sent(told["signed"][0], "GET") == body, (code, told)
+    code, told = ask(f"{url}/lease", "POST", {"lease": lease, "ttl_ms": 60_000}, token, api)
+    assert code == 200 and "until_ms" in told, (code, told)
+    head = {"manifest": manifest, "blake3": "00" * 32, "generation": 1, "as_of_ms": 1, "bytes": len(body)}
+    commit = {"commit": {"lease": lease, "replaces": 0, "head": head, "release": True}}
+    for _ in range(2):
+        code, told = ask(f"{url}/commit", "POST", commit, token, api)
+        assert (code, told) == (200, "done"), (code, told)
+    kept = client("s3").list_objects_v2(Bucket=outputs["Bucket"], Prefix="workspaces/w/")["Contents"]
+    assert {entry["Key"] for entry in kept} == {manifest, "workspaces/w/secret-key"}, kept
+    print("through the API: a workspace at a sandbox, an object written and read by signed requests, a generation committed")
 
 
 def ticked(outputs, id, receiver):
@@ -254,7 +318,12 @@ def under_the_emulator(binaries, outputs):
     reports = {"FURLOUGH_REPORTS": f"s3://{outputs['Bucket']}/reports", "FURLOUGH_ACTIONS_TABLE": outputs["Actions"]}
     told = emulated(binaries / "reconcile", config | reports, {"mode": "report", "backend": "docker"})
     assert told["backends"][0]["ended"] in ["completed", "busy"], told
-    print("both binaries answer under the runtime emulator")
+    store = {"FURLOUGH_WORKSPACES": f"s3://{outputs['Bucket']}", "FURLOUGH_ORIGIN": outputs["Url"]}
+    asked = event | {"rawPath": "/workspaces/w/lease"}
+    asked["requestContext"] = event["requestContext"] | {"http": event["requestContext"]["http"] | {"method": "POST", "path": "/workspaces/w/lease"}}
+    told = emulated(binaries / "workspace", store | {"FURLOUGH_WORKSPACE_KEYS": outputs["WorkspaceKeys"]}, asked)
+    assert told["statusCode"] == 401 and json.loads(told["body"])["code"] == "unauthorized", told
+    print("each binary answers under the runtime emulator")
 
 
 def logs():
@@ -274,6 +343,7 @@ def main(binaries):
     client("s3").put_object(Bucket=outputs["Bucket"], Key="furlough.toml", Body=config.encode())
     try:
         heartbeats(outputs, id)
+        workspaces(outputs)
         ticked(outputs, id, receiver)
         under_the_emulator(binaries, outputs)
     except BaseException:

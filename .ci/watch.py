@@ -2,7 +2,7 @@
 
     .ci/engine docker -- python3 .ci/watch.py FURLOUGH BINARIES CARGO_LAMBDA
 
-FURLOUGH and CARGO_LAMBDA are the programs; BINARIES is the folder of `heartbeat` and `reconcile`, so that nothing is
+FURLOUGH and CARGO_LAMBDA are the programs; BINARIES is the folder of `heartbeat`, `reconcile` and `workspace`, so that nothing is
 compiled here (`--only-lambda-apis`). Events are those that the crate aws_lambda_events is tested with, out of the
 registry's copy that the workspace was built with. Everything listens on this machine alone.
 """
@@ -103,6 +103,15 @@ def tried(activity, watch, folder, container):
     code, told = ask(url, "DELETE")
     assert (code, told["code"]) == (405, "method"), (code, told)
     print("heartbeat: an IAM principal's registration as an HTTP API sends it, and heartbeats by its function URL")
+    until("the workspace function", lambda: invoke("workspace", request("POST", "/workspaces/w/lease"), 3))
+    told = invoke("workspace", request("POST", "/workspaces/w/deinit"))[1]
+    assert told["statusCode"] == 422, told
+    url = f"http://127.0.0.1:{watch}/lambda-url/workspace/workspaces/w"
+    host = (folder / "data/host-token").read_text()
+    for what, token, wanted in [("deinit", host, 422), ("lease", host, 401), ("deinit", "none", 401)]:
+        code, told = ask(f"{url}/{what}", "POST", {}, token)
+        assert code == wanted, (what, code, told)
+    print("workspace: an IAM principal and a host are heard, a host is no sandbox")
     code, told = invoke("reconcile", example("eventbridge-schedule"))
     assert code == 200 and told["backends"][0]["ended"] in ["completed", "busy"], (code, told)
     print(f"reconcile: a schedule's own event, {told['backends'][0]['ended']}")
@@ -130,12 +139,14 @@ def main(furlough, binaries, cargo_lambda):
             until("furlough serve", lambda: ask(f"http://127.0.0.1:{activity}/health"))
             begun([cargo_lambda, "lambda", "watch", "--only-lambda-apis", "-A", "127.0.0.1", "-P", str(watch)], {}, ROOT)
             until("cargo lambda watch", lambda: listens(watch))
-            for name in ["heartbeat", "reconcile"]:
+            for name in ["heartbeat", "reconcile", "workspace"]:
                 begun([binaries / name], CREDENTIALS | {
                     "AWS_LAMBDA_RUNTIME_API": f"http://127.0.0.1:{watch}/.rt/{name}", "AWS_LAMBDA_FUNCTION_NAME": name,
                     "AWS_LAMBDA_FUNCTION_VERSION": "1", "AWS_LAMBDA_FUNCTION_MEMORY_SIZE": "256",
                     "AWS_ENDPOINT_URL_DYNAMODB": f"http://127.0.0.1:{stores}", "FURLOUGH_CONFIG": str(folder / "furlough.toml"),
                     "FURLOUGH_KEYS": str(folder / "data/keys.json"), "FURLOUGH_REPORTS": str(folder / "reports"),
+                    "FURLOUGH_WORKSPACE_KEYS": str(folder / "data/workspace-keys.json"),
+                    "FURLOUGH_WORKSPACES": "s3://nothing-is-read", "FURLOUGH_ORIGIN": f"http://127.0.0.1:{activity}",
                 })
             tried(activity, watch, folder, container)
         except BaseException:

@@ -4,3 +4,4 @@
 mod cloud;
 mod heartbeat;
 mod reconcile;
+mod workspace;

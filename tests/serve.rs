@@ -1,5 +1,9 @@
 //! `furlough serve`: passes, heartbeats and stores in one process, as its user and a browser on his machine meet it.
 
+#[path = "../functions/sidecar/tests/all/agent.rs"]
+mod agent;
+mod home;
+
 use std::{
     fs,
     io::{BufRead as _, BufReader},
@@ -48,7 +52,7 @@ fn serving() -> Serving {
 impl Serving {
     fn token(&self) -> String {
         let data = self.folder.demo_path().join("data");
-        for secret in ["keys.json", "host-token"] {
+        for secret in ["keys.json", "workspace-keys.json", "host-token"] {
             let mode = fs::metadata(data.join(secret)).unwrap().permissions().mode();
             assert_eq!(mode & 0o777, 0o600, "{secret} is its owner's alone");
         }

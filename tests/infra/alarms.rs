@@ -196,6 +196,14 @@ fn heartbeats_that_fail_in_three_of_five_minutes_are_heard_and_one_that_is_sent_
     assert!(heard(&written(), START + 5 * MINUTE).contains("FailingHeartbeats"));
 }
 
+#[test]
+fn requests_about_workspaces_that_fail_are_heard_and_refused_ones_are_not() {
+    counted(Metric::WorkspaceRefused, Urgency::Later, 0..5);
+    assert!(!heard(&written(), START + 5 * MINUTE).contains("FailingWorkspaces"));
+    counted(Metric::WorkspaceFailed, Urgency::Now, [0, 2, 4]);
+    assert!(heard(&written(), START + 5 * MINUTE).contains("FailingWorkspaces"));
+}
+
 #[tokio::test]
 async fn a_configuration_that_can_t_be_used_is_heard() {
     let ticks = Ticks::new().await;
@@ -221,6 +229,8 @@ fn what_fails_before_our_code_runs_is_heard_too() {
         ("AWS/SQS", "ApproximateNumberOfMessagesVisible", ("QueueName", "<Failures.QueueName>"), "FailedTicks"),
         ("AWS/Lambda", "Errors", ("FunctionName", "<Heartbeat>"), "FailedHeartbeatInvocations"),
         ("AWS/Lambda", "Throttles", ("FunctionName", "<Heartbeat>"), "ThrottledHeartbeats"),
+        ("AWS/Lambda", "Errors", ("FunctionName", "<Workspace>"), "FailedWorkspaceInvocations"),
+        ("AWS/Lambda", "Throttles", ("FunctionName", "<Workspace>"), "ThrottledWorkspaces"),
     ] {
         assert!(!heard(&[], START + 5 * MINUTE).contains(alarm));
         let counted = native(namespace, metric, dimension, 0..5);

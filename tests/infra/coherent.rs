@@ -8,7 +8,7 @@ use reconcile::Event;
 use serde_json::{Value, json};
 use settings::{
     Address,
-    functions::{FUNCTIONS, Function, HEARTBEAT, Need, RECONCILE, Resource},
+    functions::{FUNCTIONS, Function, Need, RECONCILE, Resource},
     system::Variable,
 };
 use telemetry::metrics::{BACKEND, METRICS, NAMESPACE};
@@ -20,7 +20,11 @@ const SECRET: &str = "arn:aws:secretsmanager:eu-central-1:123456789012:secret:no
 
 /// What AWS itself asks of a function's role: its log, and where failed ticks go.
 fn platform(function: &Function) -> Vec<(String, String)> {
-    let log = if *function == HEARTBEAT { "<HeartbeatLog.Arn>" } else { "<ReconcileLog.Arn>" };
+    let log = match function.name {
+        "heartbeat" => "<HeartbeatLog.Arn>",
+        "workspace" => "<WorkspaceLog.Arn>",
+        _ => "<ReconcileLog.Arn>",
+    };
     let mut rights = vec![("logs:CreateLogStream", log), ("logs:PutLogEvents", log)];
     if *function == RECONCILE {
         rights.push(("sqs:SendMessage", "<Failures.Arn>"));
@@ -37,6 +41,10 @@ fn arn(resource: Resource) -> &'static str {
         Resource::Reports => "<Bucket.Arn>/reports/*",
         Resource::ConfigObject => "<Bucket.Arn>/furlough.toml",
         Resource::Keys => "<Keys.Id>",
+        Resource::WorkspaceKeys => "<WorkspaceKeys.Id>",
+        Resource::WorkspaceRecords => "<Records.Arn> below workspace/*",
+        Resource::WorkspaceObjects => "<Bucket.Arn>/workspaces/*",
+        Resource::Bucket => "<Bucket.Arn>",
         Resource::ConfiguredSecrets => SECRET,
     }
 }
@@ -48,6 +56,9 @@ fn value(variable: Variable) -> &'static str {
         Variable::Table => "<Records>",
         Variable::ActionsTable => "<Actions>",
         Variable::Keys => "<Keys.Id>",
+        Variable::WorkspaceKeys => "<WorkspaceKeys.Id>",
+        Variable::Workspaces => "s3://<Bucket>",
+        Variable::Origin => "<Api.ApiEndpoint>",
         Variable::Log => "info",
         other => panic!("no function reads {}", other.name()),
     }
@@ -55,7 +66,8 @@ fn value(variable: Variable) -> &'static str {
 
 /// What is wrong with a template, in one line each.
 async fn faults(text: &str) -> Vec<String> {
-    let stack = Stack::new(text, &[("ConfiguredSecrets", json!([SECRET]))]);
+    let chosen = [("ConfiguredSecrets", json!([SECRET])), ("HostAuthentication", json!("iam"))];
+    let stack = Stack::new(text, &chosen);
     let mut faults = functions(&stack);
     faults.extend(safe(&stack));
     faults.extend(metrics(&stack));
@@ -111,8 +123,8 @@ fn built(stack: &Stack, function: &Function, resource: &Value) -> Vec<String> {
         let usual = settings::parse("", "the built-in policy").unwrap();
         faults.extend(reconcile::limits(&usual, timeout).err().map(|error| error.to_string()));
     }
-    if *function == HEARTBEAT && timeout >= Duration::from_secs(30) {
-        faults.push("an HTTP API waits 30 s, the heartbeat function longer".to_owned());
+    if *function != RECONCILE && timeout >= Duration::from_secs(30) {
+        faults.push(format!("an HTTP API waits 30 s, the {} function longer", function.name));
     }
     if properties["ReservedConcurrentExecutions"].is_null() {
         faults.push(format!("{}: nothing bounds how many run at once", function.name));
@@ -157,7 +169,8 @@ fn rights(stack: &Stack, function: &Function, role: &Value) -> Vec<String> {
         for statement in policy["PolicyDocument"]["Statement"].as_array().unwrap() {
             for action in list(&statement["Action"]) {
                 for on in list(&statement["Resource"]) {
-                    found.insert((action.as_str().unwrap().to_owned(), on.as_str().unwrap().to_owned()));
+                    let on = on.as_str().unwrap().to_owned() + &below(statement);
+                    found.insert((action.as_str().unwrap().to_owned(), on));
                 }
             }
         }
@@ -167,6 +180,16 @@ fn rights(stack: &Stack, function: &Function, role: &Value) -> Vec<String> {
     let more = found.difference(&needed).map(|right| format!("{}: it may {right:?} and need not", function.name));
     let less = needed.difference(&found).map(|right| format!("{}: it may not {right:?} and must", function.name));
     more.chain(less).collect()
+}
+
+/// The keys of a table that a right is bound to, as the end of what it is for.
+fn below(statement: &Value) -> String {
+    let condition = &statement["Condition"];
+    if condition.is_null() {
+        return String::new();
+    }
+    let keys = &condition["ForAllValues:StringLike"]["dynamodb:LeadingKeys"];
+    keys[0].as_str().map_or_else(|| format!(" if {condition}"), |keys| format!(" below {keys}"))
 }
 
 /// The tables against those that the ledger makes for itself where there is no template.
@@ -324,18 +347,34 @@ const ASKED: [(&str, &str, &str); 7] = [
     ("health", "GET", "/health"),
 ];
 
-/// The routes of the API against those that the function reads.
+/// The routes of the API against those that the functions read.
 fn routes(stack: &Stack) -> Vec<String> {
     let mut faults = Vec::new();
+    let workspaces = workspace_function::ASKED.iter().map(|(what, _)| format!("/workspaces/w/{what}"));
+    let workspaces: Vec<_> = workspaces.collect();
     let deployed = stack.of("AWS::ApiGatewayV2::Route");
     let key = |route: &Value| route["Properties"]["RouteKey"].as_str().unwrap_or_default().to_owned();
     for (name, resource) in &deployed {
         let key = key(resource);
-        if !ASKED.iter().any(|(_, method, path)| leads(&key, method, path)) {
+        let target = if ASKED.iter().any(|(_, method, path)| leads(&key, method, path)) {
+            "integrations/<Integration>"
+        } else if workspaces.iter().any(|path| leads(&key, "POST", path)) {
+            "integrations/<WorkspaceIntegration>"
+        } else {
             faults.push(format!("{name}: the function has no `{key}`"));
+            continue;
+        };
+        if resource["Properties"]["Target"] != target {
+            faults.push(format!("{name}: it leads to no function that reads it"));
         }
-        if resource["Properties"]["Target"] != "integrations/<Integration>" {
-            faults.push(format!("{name}: it leads to no function"));
+        let by_host = ["PUT /runtimes/", "/init", "/deinit"].iter().any(|part| key.contains(part));
+        if by_host != (resource["Properties"]["AuthorizationType"] == "AWS_IAM") {
+            faults.push(format!("{name}: who may ask is not as HostAuthentication says"));
+        }
+    }
+    for path in &workspaces {
+        if !deployed.values().any(|route| leads(&key(route), "POST", path)) {
+            faults.push(format!("no route leads to `{path}`"));
         }
     }
     for (asked, method, path) in ASKED {
@@ -378,7 +417,7 @@ fn told(route: &Route) -> &'static str {
 /// What must outlive a mistake, and what nobody else may read.
 fn safe(stack: &Stack) -> Vec<String> {
     let (mut faults, resources) = (Vec::new(), stack.resources());
-    for name in ["Records", "Actions", "Bucket", "Keys"] {
+    for name in ["Records", "Actions", "Bucket", "Keys", "WorkspaceKeys"] {
         let kept = (&resources[name]["DeletionPolicy"], &resources[name]["UpdateReplacePolicy"]);
         if kept != (&json!("Retain"), &json!("Retain")) {
             faults.push(format!("{name} goes when the stack goes"));
@@ -443,6 +482,21 @@ const PLANTED: &[(&str, &str, &str)] = &[
     ("'{\"backend\":\"${Backend}\"}'", "'{\"backends\":\"${Backend}\"}'", "the event is none of ours"),
     ("'{\"mode\":\"report\",\"backend\":\"${Backend}\"}'", "'{\"backend\":\"${Backend}\"}'", "Mode is report"),
     ("RouteKey: POST /heartbeats", "RouteKey: PUT /heartbeats", "the function has no"),
+    ("POST /workspaces/{name}/parts", "POST /workspaces/{name}/part", "no route leads to `/workspaces/w/parts`"),
+    (
+        "Target: !Sub integrations/${WorkspaceIntegration}",
+        "Target: !Sub integrations/${Integration}",
+        "leads to no function",
+    ),
+    (
+        "RouteKey: POST /workspaces/{name}/init\n      AuthorizationType: !If [ByIam, AWS_IAM, NONE]",
+        "RouteKey: POST /workspaces/{name}/init",
+        "not as HostAuthentication says",
+    ),
+    ("dynamodb:LeadingKeys: [\"workspace/*\"]", "dynamodb:LeadingKeys: [\"*\"]", "and need not"),
+    ("\"${Bucket.Arn}/workspaces/*\"", "\"${Bucket.Arn}/*\"", "and need not"),
+    ("FURLOUGH_ORIGIN: !GetAtt Api.ApiEndpoint", "FURLOUGH_ORIGIN: !Ref Api", "FURLOUGH_ORIGIN"),
+    ("Timeout: 29", "Timeout: 30", "the workspace function longer"),
     ("PUT /runtimes/{runtime+}", "PUT /runtimes/{backend}/{id}", "no route leads to `register`"),
     ("RouteKey: GET /health", "RouteKey: POST /heartbeats", "no route leads to `health`"),
     ("aws:SecureTransport: \"false\"", "aws:SecureTransport: \"true\"", "without TLS"),

@@ -26,15 +26,18 @@ const PATIENCE: Duration = Duration::from_mins(1);
 
 pub(crate) const BUCKET: &str = "furlough-test";
 
-/// A binary of this build. Cargo builds another package's for no test, so both are built here, once.
+/// A binary of this build. Cargo builds another package's for no test, so all are built here, once.
 fn binary(name: &str) -> PathBuf {
     static FOLDER: LazyLock<PathBuf> = LazyLock::new(|| {
         let test = std::env::current_exe().unwrap();
         // <target>/<profile>/deps/all-…
         let profile = test.parent().unwrap().parent().unwrap();
         let mut cargo = Command::new(env!("CARGO"));
-        cargo.args(["build", "--quiet", "--package", "heartbeat", "--package", "reconcile", "--target-dir"]);
+        cargo.args(["build", "--quiet", "--target-dir"]);
         cargo.arg(profile.parent().unwrap());
+        for package in ["heartbeat", "reconcile", "workspace-function"] {
+            cargo.args(["--package", package]);
+        }
         if profile.ends_with("release") {
             cargo.arg("--release");
         }
@@ -111,7 +114,7 @@ pub(crate) async fn receiver() -> (String, mpsc::UnboundedReceiver<(HeaderMap, S
     (format!("{url}/hook"), notices)
 }
 
-async fn listen(routes: Router) -> String {
+pub(crate) async fn listen(routes: Router) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     tokio::spawn(async move { axum::serve(listener, routes).await.unwrap() });

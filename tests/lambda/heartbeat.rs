@@ -12,7 +12,7 @@ const HOST: &str = "the token of a host of every backend";
 const CONFIG: &str = "[[backend]]\nname = \"box\"\nkind = \"docker\"\nscope.labels = { a = \"b\" }\n";
 
 /// An event as an HTTP API sends it (payload format 2.0), with the principal that it authenticated, if it did.
-fn event(method: &str, path: &str, token: Option<&str>, body: Option<&str>, iam: Option<&str>) -> Value {
+pub(super) fn event(method: &str, path: &str, token: Option<&str>, body: Option<&str>, iam: Option<&str>) -> Value {
     let mut event = json!({
         "version": "2.0", "routeKey": "$default", "rawPath": path, "rawQueryString": "",
         "headers": { "content-type": "application/json", "host": "id.execute-api.eu-central-1.amazonaws.com" },
@@ -40,7 +40,7 @@ fn event(method: &str, path: &str, token: Option<&str>, body: Option<&str>, iam:
 }
 
 /// The status and the body of an answer.
-async fn ask(function: &mut Function, event: Value) -> (u64, Value) {
+pub(super) async fn ask(function: &mut Function, event: Value) -> (u64, Value) {
     let Answered::Response(answer) = function.invoke(event).await else { panic!("{}", function.log()) };
     let body = serde_json::from_str(answer["body"].as_str().unwrap()).unwrap();
     (answer["statusCode"].as_u64().unwrap(), body)

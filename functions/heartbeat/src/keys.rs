@@ -5,21 +5,13 @@
 //!   "hosts": [{ "name": "ada", "token_sha256": "64 hexadecimal digits", "backends": ["docker-*"] }] }
 //! ```
 //!
-//! The first key signs, both are good: a rotation puts a new one before the old, and drops the old one when every
-//! runtime has registered again. One key may stand without its list, as a generator of secrets writes it. Of a host's
-//! token only the digest is kept.
+//! How keys rotate and hosts are known is for every such document the same: [`tokens::document`].
 
 use lifecycle::{BackendName, RuntimeId, policy::Pattern, record::Epoch};
-use serde::{Deserialize, Deserializer};
-use sha2::{Digest as _, Sha256};
-use subtle::ConstantTimeEq as _;
-
-use tokens::{Key, MIN_KEY_BYTES};
+use serde::Deserialize;
+use tokens::document::{Digest, Written, check_hosts};
 
 use crate::token::Token;
-
-/// The most hosts.
-const MAX_HOSTS: usize = 1_000;
 
 /// The keys that are good now.
 #[derive(Debug)]
@@ -33,7 +25,7 @@ pub struct Keys {
 pub struct Host {
     /// For people.
     pub name: String,
-    digest: [u8; 32],
+    digest: Digest,
     backends: Vec<Pattern>,
 }
 
@@ -47,8 +39,7 @@ impl Host {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Document {
-    #[serde(deserialize_with = "one_or_more")]
-    runtime_keys: Vec<String>,
+    runtime_keys: Written,
     #[serde(default)]
     hosts: Vec<HostEntry>,
 }
@@ -61,19 +52,6 @@ struct HostEntry {
     backends: Vec<String>,
 }
 
-fn one_or_more<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
-    #[derive(Deserialize)]
-    #[serde(untagged)]
-    enum Written {
-        One(String),
-        More(Vec<String>),
-    }
-    Ok(match Written::deserialize(deserializer)? {
-        Written::One(key) => vec![key],
-        Written::More(keys) => keys,
-    })
-}
-
 impl Keys {
     /// Reads the document. What is wrong with it is said without any of its values.
     pub fn read(text: &str) -> Result<Self, String> {
@@ -82,17 +60,10 @@ impl Keys {
             let (line, column) = (error.line(), error.column());
             format!("the keys are no valid document: line {line}, column {column}")
         })?;
-        if document.hosts.len() > MAX_HOSTS {
-            return Err(format!("there are {} hosts; at most {MAX_HOSTS} are allowed", document.hosts.len()));
-        }
-        let mut keys = document.runtime_keys.into_iter().map(key);
-        let (newest, previous) = match (keys.next(), keys.next(), keys.next()) {
-            (Some(newest), previous, None) => (newest?, previous.transpose()?),
-            (None, ..) => return Err("`runtime_keys` is empty; it needs one key, or two in a rotation".to_owned()),
-            _ => return Err("`runtime_keys` has more than two keys: the newest and the one before".to_owned()),
-        };
+        check_hosts(document.hosts.len())?;
+        let signing = document.runtime_keys.keys("runtime_keys")?;
         let hosts = document.hosts.into_iter().enumerate().map(|(at, entry)| host(at, entry));
-        Ok(Self { signing: tokens::Keys { newest, previous }, hosts: hosts.collect::<Result<_, _>>()? })
+        Ok(Self { signing, hosts: hosts.collect::<Result<_, _>>()? })
     }
 
     /// The token of a new registration.
@@ -107,35 +78,22 @@ impl Keys {
 
     /// Whose token this is. Looks through all of them, whichever it is.
     pub fn host(&self, token: &str) -> Option<&Host> {
-        let digest: [u8; 32] = Sha256::digest(token.as_bytes()).into();
-        let matching = self.hosts.iter().filter(|host| bool::from(host.digest.ct_eq(&digest)));
+        let digest = Digest::of(token);
+        let matching = self.hosts.iter().filter(|host| host.digest.is(&digest));
         matching.fold(None, |found, host| found.or(Some(host)))
     }
 }
 
 /// The digest under which a host's token is kept.
 pub fn digest(token: &str) -> String {
-    tokens::hex(&Sha256::digest(token.as_bytes()))
-}
-
-#[expect(clippy::needless_pass_by_value, reason = "it is consumed: nothing keeps the text of a key")]
-fn key(text: String) -> Result<Key, String> {
-    Key::new(&text).ok_or_else(|| {
-        format!("a key of `runtime_keys` is blank or has less than {MIN_KEY_BYTES} bytes: it has {}", text.len())
-    })
+    Digest::of(token).to_string()
 }
 
 fn host(at: usize, entry: HostEntry) -> Result<Host, String> {
     let HostEntry { name, token_sha256, backends } = entry;
-    let digest = tokens::unhex(&token_sha256);
-    let digest =
-        digest.ok_or_else(|| format!("`token_sha256` of host {at} is not 64 lower-case hexadecimal digits"))?;
+    let digest = Digest::read(at, &token_sha256)?;
     if backends.is_empty() || backends.iter().any(String::is_empty) {
         return Err(format!("host {at} names no backend; `[\"*\"]` is every one"));
-    }
-    // The digest of nothing would let everybody in.
-    if token_sha256 == self::digest("") {
-        return Err(format!("`token_sha256` of host {at} is the digest of an empty token"));
     }
     Ok(Host { name, digest, backends: backends.into_iter().map(Pattern::new).collect() })
 }

@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use aws::Cloud;
-use lambda_http::{RequestExt as _, lambda_runtime::Error, request::RequestContext, tower::ServiceBuilder};
+use lambda_http::{lambda_runtime::Error, tower::ServiceBuilder};
 use ledger::{Ledger, Options, Tables};
 use settings::{
     Address, Kept,
@@ -26,11 +26,7 @@ pub async fn run() -> Result<(), Error> {
 
 /// What the environment names. Nothing is asked yet.
 fn app(cloud: &Cloud) -> Result<App, Error> {
-    let named = |variable: Variable| -> Result<Address, Error> {
-        let value = system::env(variable)?
-            .ok_or_else(|| format!("`{}` is not set: {}", variable.name(), variable.meaning()))?;
-        Ok(value.parse()?)
-    };
+    let named = |variable: Variable| -> Result<Address, Error> { Ok(system::required(variable)?.parse()?) };
     let tables = Tables::default();
     let tables = Tables { main: system::env(Variable::Table)?.unwrap_or(tables.main), ..tables };
     let ledger = Ledger::new(cloud.dynamodb(), Options { tables, ..Options::default() });
@@ -43,16 +39,9 @@ fn app(cloud: &Cloud) -> Result<App, Error> {
     Ok(App::new(ledger, keys, terms, Arc::new(system::now), Meter::new(metrics::stdout)))
 }
 
-/// Hands over the principal that the gateway authenticated. It stands in the event, which no caller can write.
+/// Hands over the principal that the gateway authenticated.
 fn identified(mut request: lambda_http::Request) -> lambda_http::Request {
-    let principal = match request.request_context_ref() {
-        Some(RequestContext::ApiGatewayV2(context)) => {
-            let iam = context.authorizer.as_ref().and_then(|authorizer| authorizer.iam.as_ref());
-            iam.and_then(|iam| iam.user_arn.clone()).filter(|arn| !arn.is_empty())
-        }
-        _ => None,
-    };
-    if let Some(principal) = principal {
+    if let Some(principal) = aws::gateway::principal(&request) {
         request.extensions_mut().insert(Iam(principal));
     }
     request

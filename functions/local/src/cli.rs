@@ -175,12 +175,15 @@ pub(crate) struct Demo {
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Serve {
-    /// Take heartbeats here; port 0 is any that is free
+    /// Take heartbeats, and what is asked of workspaces, here; port 0 is any that is free
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:7788")]
     pub(crate) listen: SocketAddr,
     /// Let `--listen` be an address that other machines can reach; put a proxy with TLS before it
     #[arg(long)]
     pub(crate) any_address: bool,
+    /// Where sidecars find this, if not at the address that it listens on
+    #[arg(long, value_name = "URL")]
+    pub(crate) url: Option<String>,
     /// Open the stores, as DynamoDB, for the functions under `cargo lambda watch`
     #[arg(long)]
     pub(crate) stores: bool,

@@ -14,7 +14,7 @@ mod serve;
 mod trash;
 pub(crate) mod undo;
 mod wake;
-mod workspace;
+pub(crate) mod workspace;
 
 pub(crate) use check::faulty;
 

@@ -1,4 +1,4 @@
-//! What `furlough serve` opens: the heartbeat routes and, where they are asked for, the stores.
+//! What `furlough serve` opens: the routes of heartbeats and workspaces and, where they are asked for, the stores.
 //!
 //! **Invariants.** It listens on this machine alone, unless told otherwise; the stores, which ask for no credential,
 //! never do otherwise. A browser on this machine can't be talked into asking either of them: a name other than this
@@ -30,6 +30,8 @@ use tokio::net::TcpListener;
 use crate::answer::Fault;
 
 pub(crate) mod keys;
+mod objects;
+pub(crate) mod workspaces;
 
 /// The largest request that DynamoDB takes.
 const MAX_STORE_BYTES: usize = 16 * 1024 * 1024;
@@ -47,14 +49,16 @@ pub(crate) async fn bind(address: SocketAddr) -> Result<(TcpListener, SocketAddr
     Ok((listener, bound))
 }
 
-/// Answers activity on `listener` until `stop`; what is under way then is answered first.
+/// Answers activity, and what is asked of workspaces, on `listener` until `stop`; what is under way then is answered
+/// first.
 pub(crate) async fn activity(
     listener: TcpListener,
     app: Arc<App>,
+    workspaces: Router,
     stop: impl Future<Output = ()> + Send + 'static,
 ) -> std::io::Result<()> {
     let local = listener.local_addr().is_ok_and(is_local);
-    let routes = router(app);
+    let routes = router(app).merge(workspaces);
     let routes = if local { routes.layer(middleware::from_fn(ours)) } else { routes };
     axum::serve(listener, routes).with_graceful_shutdown(stop).await
 }

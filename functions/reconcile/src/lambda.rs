@@ -48,11 +48,7 @@ fn deadline(told: u64, now: Time) -> Time {
 
 /// What the environment names. Nothing is asked yet.
 fn parts(cloud: &Cloud) -> Result<Parts, Error> {
-    let named = |variable: Variable| -> Result<Address, Error> {
-        let value = system::env(variable)?
-            .ok_or_else(|| format!("`{}` is not set: {}", variable.name(), variable.meaning()))?;
-        Ok(value.parse()?)
-    };
+    let named = |variable: Variable| -> Result<Address, Error> { Ok(system::required(variable)?.parse()?) };
     let usual = Tables::default();
     let tables = Tables {
         main: system::env(Variable::Table)?.unwrap_or(usual.main),

@@ -2,7 +2,10 @@
 
 use axum::{
     Json,
-    http::{HeaderValue, StatusCode, header::RETRY_AFTER},
+    http::{
+        HeaderValue, StatusCode,
+        header::{ALLOW, RETRY_AFTER},
+    },
     response::{IntoResponse as _, Response},
 };
 use serde::Serialize;
@@ -18,6 +21,21 @@ pub(crate) fn told(body: &impl Serialize) -> Response {
 
 pub(crate) fn refused(code: Code, detail: impl Into<String>) -> Response {
     Refusal { code, detail: detail.into() }.answer()
+}
+
+/// To another method than the one that every path takes.
+pub(crate) fn only_post() -> Response {
+    let refusal = Refusal { code: Code::Refused, detail: "this path takes POST".to_owned() };
+    (StatusCode::METHOD_NOT_ALLOWED, [(ALLOW, "POST")], Json(refusal)).into_response()
+}
+
+/// What came of asking a sidecar, where that is not our side's fault.
+pub(crate) fn unmoved(code: Code, detail: String) -> Response {
+    let mut response = (StatusCode::BAD_GATEWAY, Json(Refusal { code, detail })).into_response();
+    if code == Code::Busy {
+        response.headers_mut().insert(RETRY_AFTER, BACK_OFF);
+    }
+    response
 }
 
 /// A refusal's status.

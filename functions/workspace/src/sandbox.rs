@@ -65,7 +65,7 @@ impl App {
         }
     }
 
-    fn signer(&self) -> Arc<dyn Signer> {
+    pub(crate) fn signer(&self) -> Arc<dyn Signer> {
         self.blobs.clone()
     }
 }

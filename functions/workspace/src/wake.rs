@@ -11,24 +11,33 @@ use axum::{
     http::StatusCode,
     response::{IntoResponse as _, Response},
 };
+use lifecycle::RuntimeId;
 use reqwest::Url;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
-use sidecar::{front::INIT_KEY, protocol::Code};
+use sidecar::{
+    delivery,
+    front::INIT_KEY,
+    protocol::{Code, Request},
+};
+use tokens::Keys;
 use workspace::{
+    blobs::{Signer as _, StoreError, bound::Bound},
     commit::{Acquired, CommitError, Head, Lease},
     key::Name,
-    manifest::Exclusion,
+    manifest::{BadManifest, Exclusion},
 };
 
 use crate::{
-    answer::{Answer as _, refused},
+    answer::{Answer as _, refused, unmoved},
     app::{App, TOKEN},
     secret::{SecretError, secret_key},
 };
 
 /// The most that is told of what a sidecar said, in bytes.
 const MAX_SAID_BYTES: usize = 4096;
+/// The largest manifest that is read here, in bytes: a function has little memory.
+const MAX_READ_BYTES: u64 = 8 << 20;
 /// The agent server's own name for its secret key.
 const SECRET: &str = "secret_key";
 
@@ -74,7 +83,21 @@ pub(crate) struct Init {
     exclude: Vec<Exclusion>,
     #[serde(default)]
     limit_bytes: Option<u64>,
+    /// The runtime whose activity the sidecar tells, with its own token.
+    #[serde(default)]
+    activity: Option<Activity>,
     agent: Map<String, Value>,
+}
+
+/// Of `activity`.
+#[derive(Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Activity {
+    runtime: RuntimeId,
+    token: delivery::Token,
+    /// Where heartbeats go, if not to where the sidecar asks for its workspace too.
+    #[serde(default)]
+    host: Option<Address>,
 }
 
 /// The body of `/deinit`.
@@ -98,7 +121,7 @@ enum Said {
 }
 
 impl App {
-    pub(crate) async fn init(&self, name: &Name, asked: Init) -> Response {
+    pub(crate) async fn init(&self, name: &Name, keys: &Keys, asked: Init) -> Response {
         if asked.agent.contains_key(SECRET) {
             return refused(
                 Code::Malformed,
@@ -110,12 +133,17 @@ impl App {
             Ok(Err(held)) => return held,
             Err(error) => return error.answer(),
         };
-        let secret = match secret_key(&*self.blobs, &self.keys, name).await {
+        let secret = match secret_key(&*self.blobs, keys, name).await {
             Ok(secret) => secret,
             Err(SecretError::Store(error)) => return error.answer(),
             Err(error) => return refused(Code::Refused, error.to_string()),
         };
-        let delivery = self.delivery(name, &lease, head.as_ref(), &asked, secret);
+        let signed = match self.signed(&lease, head.as_ref()).await {
+            Ok(signed) => signed,
+            Err(error) => return error.answer(),
+        };
+        let token = keys.sign(TOKEN, name.as_str(), lease.token).reveal(TOKEN);
+        let delivery = self.delivery(&token, &lease, head.as_ref(), &asked, &signed, secret);
         let said = self.tell(&asked.sidecar, "init", &asked.key, &delivery).await;
         if is_new && matches!(said, Said::Refused(..)) {
             // The sandbox has not got it: somebody else may.
@@ -151,16 +179,51 @@ impl App {
         })
     }
 
-    fn delivery(&self, name: &Name, lease: &Lease, head: Option<&Head>, asked: &Init, secret: String) -> Value {
-        let Init { roots, exclude, limit_bytes, agent, .. } = asked;
+    /// What a pull reads: the manifest and its layers. Whoever needs them for longer asks for them again.
+    async fn signed(&self, lease: &Lease, head: Option<&Head>) -> Result<Vec<Request>, StoreError> {
+        let Some(head) = head else { return Ok(Vec::new()) };
+        let at = head.manifest.to_string();
+        let bound = Bound::new(self.signer(), lease.clone());
+        let mut signed = vec![bound.sign_get(&at).await?.into()];
+        let bytes = match self.blobs.get(&at, MAX_READ_BYTES).await {
+            Ok(bytes) => bytes,
+            // The sidecar reads it, and asks for its layers one by one.
+            Err(StoreError::Limit { .. }) => return Ok(signed),
+            Err(error) => return Err(error),
+        };
+        let wrong = |error: BadManifest| StoreError::Refused { key: at.clone(), why: error.to_string() };
+        let manifest = workspace::manifest_in(&bytes, head).map_err(wrong)?;
+        let bound = bound.reading(&manifest);
+        for layer in &manifest.layers {
+            signed.push(bound.sign_get(&layer.key.to_string()).await?.into());
+        }
+        Ok(signed)
+    }
+
+    fn delivery(
+        &self,
+        token: &str,
+        lease: &Lease,
+        head: Option<&Head>,
+        asked: &Init,
+        signed: &[Request],
+        secret: String,
+    ) -> Value {
+        let Init { roots, exclude, limit_bytes, activity, agent, .. } = asked;
+        let activity = activity.as_ref().map(|Activity { runtime, token, host }| {
+            let host = host.as_ref().map_or(&self.origin.0, |host| &host.0);
+            json!({ "runtime": runtime, "token": token.reveal(), "host": host })
+        });
         let mut agent = agent.clone();
         agent.insert(SECRET.to_owned(), secret.into());
         json!({
-            "workspace": { "name": name, "roots": roots, "exclude": exclude, "limit_bytes": limit_bytes },
-            "token": self.keys.sign(TOKEN, name.as_str(), lease.token).reveal(TOKEN),
+            "workspace": { "name": lease.workspace, "roots": roots, "exclude": exclude, "limit_bytes": limit_bytes },
+            "token": token,
             "host": self.origin.0,
             "lease": lease,
             "head": head,
+            "signed": signed,
+            "activity": activity,
             "agent": agent,
         })
     }
@@ -189,12 +252,9 @@ fn answer(said: Said, sidecar: &Address) -> Response {
         Said::Nothing => {
             (StatusCode::ACCEPTED, Json(json!({ "state": "under way", "status": status }))).into_response()
         }
-        Said::Refused(503, detail) => refused(Code::Busy, format!("the sidecar said: {detail}")),
-        Said::Refused(number, detail) => {
-            let detail = format!("the sidecar refused with {number}: {detail}");
-            (StatusCode::BAD_GATEWAY, Json(json!({ "code": "refused", "detail": detail }))).into_response()
-        }
-        Said::Unreached(why) => refused(Code::Busy, format!("the sidecar could not be asked: {why}")),
+        Said::Refused(503, detail) => unmoved(Code::Busy, format!("the sidecar said: {detail}")),
+        Said::Refused(number, detail) => unmoved(Code::Refused, format!("the sidecar refused with {number}: {detail}")),
+        Said::Unreached(why) => unmoved(Code::Busy, format!("the sidecar could not be asked: {why}")),
     }
 }
 

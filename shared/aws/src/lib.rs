@@ -15,6 +15,8 @@
 //!
 //! **Must never know**: what the texts and bytes mean that it carries.
 
+#[cfg(feature = "gateway")]
+pub mod gateway;
 mod origin;
 
 use std::{sync::Arc, time::Duration};

@@ -39,6 +39,8 @@ mod cross;
 mod rules;
 mod workspaces;
 
+pub use workspaces::NotABucket;
+
 const HOUR: Duration = Duration::from_hours(1);
 const DAY: Duration = Duration::from_hours(24);
 const SECOND: Duration = Duration::from_secs(1);

@@ -58,6 +58,14 @@ pub enum Resource {
     ConfigObject,
     /// The keys of tokens ([`Variable::Keys`]).
     Keys,
+    /// The keys of workspaces' tokens and secrets ([`Variable::WorkspaceKeys`]).
+    WorkspaceKeys,
+    /// The records of workspaces in the table of records, and no others.
+    WorkspaceRecords,
+    /// The objects of workspaces ([`Variable::Workspaces`]).
+    WorkspaceObjects,
+    /// Their bucket: who may not list it is told of a missing object that it is forbidden.
+    Bucket,
     /// The secrets that the configuration names by ARN: providers' keys, what events are signed with.
     ConfiguredSecrets,
 }
@@ -111,8 +119,30 @@ pub const RECONCILE: Function = Function {
     ],
 };
 
+/// Leases, signed requests and commits; `/init` and `/deinit`. What it signs, a sandbox sends under these rights.
+pub const WORKSPACE: Function = Function {
+    name: "workspace",
+    variables: &[
+        reads(Variable::WorkspaceKeys, Need::Required),
+        reads(Variable::Workspaces, Need::Required),
+        reads(Variable::Origin, Need::Required),
+        reads(Variable::Table, Need::Optional),
+        reads(Variable::Log, Need::Optional),
+    ],
+    permissions: &[
+        may("dynamodb:GetItem", Resource::WorkspaceRecords),
+        may("dynamodb:UpdateItem", Resource::WorkspaceRecords),
+        may("secretsmanager:GetSecretValue", Resource::WorkspaceKeys),
+        may("s3:AbortMultipartUpload", Resource::WorkspaceObjects),
+        may("s3:GetObject", Resource::WorkspaceObjects),
+        may("s3:ListMultipartUploadParts", Resource::WorkspaceObjects),
+        may("s3:PutObject", Resource::WorkspaceObjects),
+        may("s3:ListBucket", Resource::Bucket),
+    ],
+};
+
 /// Every function.
-pub const FUNCTIONS: &[Function] = &[HEARTBEAT, RECONCILE];
+pub const FUNCTIONS: &[Function] = &[HEARTBEAT, RECONCILE, WORKSPACE];
 
 #[cfg(test)]
 mod tests {

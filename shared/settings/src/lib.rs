@@ -36,7 +36,7 @@ mod settings;
 pub mod system;
 mod text;
 
-pub use check::parse;
+pub use check::{NotABucket, parse};
 pub use fault::{Excerpt, Fault, Faults, Severity};
 pub use kept::{Kept, KeptError, Reading};
 pub use load::{MAX_BYTES, SettingsError, load};

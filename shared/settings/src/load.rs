@@ -67,6 +67,14 @@ pub enum SettingsError {
         /// Its name.
         name: String,
     },
+    /// A variable that is needed, and is not set.
+    #[error("`{name}` is not set: {meaning}")]
+    Unset {
+        /// Its name.
+        name: &'static str,
+        /// What it does.
+        meaning: &'static str,
+    },
     /// A secret that is not where it should be.
     #[error("{at} is not set, and the configuration names it for a secret")]
     NoSecret {

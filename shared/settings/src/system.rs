@@ -59,6 +59,9 @@ variables! {
     ActionsTable = "FURLOUGH_ACTIONS_TABLE": "the functions' table of what was done; default: `furlough-actions`",
     Keys = "FURLOUGH_KEYS": "the keys of the heartbeat function's tokens: a secret's ARN, or a file",
     InitKey = "FURLOUGH_INIT_KEY": "the sidecar's bootstrap key: who has it may bring and take workspaces",
+    WorkspaceKeys = "FURLOUGH_WORKSPACE_KEYS": "the keys of the workspace function's tokens and secrets: a secret's ARN, or a file",
+    Workspaces = "FURLOUGH_WORKSPACES": "where the workspace function keeps workspaces: `s3://BUCKET`, or `s3://BUCKET/PREFIX`",
+    Origin = "FURLOUGH_ORIGIN": "where sidecars find the workspace and the heartbeat function: an HTTP address",
     Reports = "FURLOUGH_REPORTS": "where the reconcile function puts reports: `s3://BUCKET/PREFIX`, or a folder",
 }
 
@@ -92,6 +95,12 @@ pub fn random() -> Result<String, SettingsError> {
 /// The value of `variable`. Empty is not set.
 pub fn env(variable: Variable) -> Result<Option<String>, SettingsError> {
     named(variable.name())
+}
+
+/// The value of `variable`, which is needed.
+pub fn required(variable: Variable) -> Result<String, SettingsError> {
+    let (name, meaning) = (variable.name(), variable.meaning());
+    env(variable)?.ok_or(SettingsError::Unset { name, meaning })
 }
 
 #[expect(clippy::disallowed_methods, reason = "the one reader of the environment")]

@@ -75,6 +75,9 @@ metrics! {
     HeartbeatsFailed: Count, "requests that our side could not answer; nothing was acknowledged";
     Registrations: Count, "runtimes that began a new life";
     ConfigFault: Count, "a configuration or a document of keys that could not be used; the last good one stays";
+    WorkspaceRequests: Count, "requests of hosts and sandboxes about workspaces that were done, or are on their way";
+    WorkspaceRefused: Count, "requests about workspaces that were refused, or that a sandbox did not take";
+    WorkspaceFailed: Count, "requests about workspaces that our side could not answer";
     PassCompleted: Count, "passes over a backend that came to their end";
     PassUnfinished: Count, "passes over a backend that left something due to the next";
     PassBusy: Count, "passes that found another one at work on the backend";

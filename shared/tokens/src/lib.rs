@@ -10,6 +10,8 @@
 //!
 //! **Must never know**: what is named, who asks, where keys are kept.
 
+pub mod document;
+
 use std::fmt;
 
 use hmac::{Hmac, KeyInit, Mac};

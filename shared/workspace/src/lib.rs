@@ -59,7 +59,7 @@ pub use format::RESTORE;
 pub use frame::BadFrame;
 pub use place::{Place, RootPath};
 pub use pull::{Local, Owner, Pull, Pulled, Ready, Way, pull};
-pub use push::{Basis, Push, Pushed, manifest_of, push};
+pub use push::{Basis, Push, Pushed, manifest_in, manifest_of, push};
 pub use transfer::Store;
 pub use verify::{Verified, verify};
 pub use watched::{Progress, Watched};

@@ -201,13 +201,17 @@ fn usable_cache(state: &State, push: &Push) -> Result<Option<CacheReader>, Error
 pub async fn manifest_of(store: &Store, head: &Head) -> Result<Manifest, Error> {
     let key = head.manifest.to_string();
     let bytes = store.get_all(&key, MAX_MANIFEST_BYTES as u64).await?;
-    let refused = |source| Error::Manifest { key: key.clone(), source };
-    if blake3::hash(&bytes).to_hex().as_str() != head.blake3 {
-        return Err(refused(BadManifest::Wrong("its digest is not the one that was committed")));
+    manifest_in(&bytes, head).map_err(|source| Error::Manifest { key, source })
+}
+
+/// The same, out of bytes that were read already.
+pub fn manifest_in(bytes: &[u8], head: &Head) -> Result<Manifest, BadManifest> {
+    if blake3::hash(bytes).to_hex().as_str() != head.blake3 {
+        return Err(BadManifest::Wrong("its digest is not the one that was committed"));
     }
-    let manifest = Manifest::parse(&bytes).map_err(refused)?;
+    let manifest = Manifest::parse(bytes)?;
     let matches = manifest.workspace == head.manifest.workspace && manifest.generation == head.generation;
-    if matches { Ok(manifest) } else { Err(refused(BadManifest::Wrong("it is another one's"))) }
+    if matches { Ok(manifest) } else { Err(BadManifest::Wrong("it is another one's")) }
 }
 
 struct Pushing<'a> {

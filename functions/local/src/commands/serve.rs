@@ -1,4 +1,4 @@
-//! `furlough serve`: passes, the heartbeat routes and the stores in one process.
+//! `furlough serve`: passes, the routes of heartbeats and workspaces, and the stores, in one process.
 
 use std::{sync::Arc, time::Duration};
 
@@ -29,15 +29,18 @@ pub(crate) async fn command(plant: &Plant, asked: &Serve) -> Result<Answer, Faul
     let terminal = plant.terminal;
     let bold = |text: String| terminal.paint(Style::Bold, &text);
     terminal.note(&format!("{} http://{address}", bold("activity on".to_owned())));
+    let origin = asked.url.clone().unwrap_or_else(|| format!("http://{address}"));
+    terminal.note(&format!("  workspaces too: sidecars are told to ask {origin}"));
     terminal.note(&format!("  a host's token is in `{}`", places.host_token.display()));
     if let Some((_, address)) = &stores {
-        say_stores(terminal, &format!("http://{address}"), plant, &places);
+        say_stores(terminal, &format!("http://{address}"), &origin, plant, &places);
     }
+    let workspaces = serve::workspaces::routes(plant, &ledger, &places, &origin).await?;
     let keys = Kept::new(Arc::new(FileOrigin(places.keys)), FRESH, heartbeat::keys::Keys::read);
     let terms = Kept::fixed(Terms::from(&plant.settings));
     let app = Arc::new(App::new(ledger, keys, terms, Arc::new(system::now), Meter::new(|_| {})));
     let (stop, _) = watch::channel(false);
-    let mut tasks = vec![tokio::spawn(serve::activity(activity, app, stopped(&stop)))];
+    let mut tasks = vec![tokio::spawn(serve::activity(activity, app, workspaces, stopped(&stop)))];
     if let Some((listener, _)) = stores {
         tasks.push(tokio::spawn(serve::stores(listener, store, stopped(&stop))));
     }
@@ -63,19 +66,24 @@ fn check(asked: &Serve) -> Result<(), Fault> {
         let problem = format!("{} is not on this machine alone: the stores ask for no credential", asked.stores_listen);
         return Err(Fault::usage("listen", problem));
     }
+    if let Some(url) = asked.url.as_ref().filter(|url| !url.starts_with("https://") && !url.starts_with("http://")) {
+        return Err(Fault::usage("url", format!("`{url}` is no HTTP address: write `https://HOST`")));
+    }
     Ok(())
 }
 
 /// How `cargo lambda watch` finds the stores.
-fn say_stores(terminal: Terminal, url: &str, plant: &Plant, places: &keys::Places) {
+fn say_stores(terminal: Terminal, url: &str, origin: &str, plant: &Plant, places: &keys::Places) {
     terminal.note(&format!(
         "{} {url}: whoever can open a connection on this machine can write every record\n  \
          for `cargo lambda watch -A 127.0.0.1 -P 9310` in another terminal:\n  \
          export AWS_ENDPOINT_URL_DYNAMODB={url} AWS_REGION=local AWS_ACCESS_KEY_ID=local AWS_SECRET_ACCESS_KEY=local\n  \
-         export FURLOUGH_KEYS={} FURLOUGH_REPORTS={} FURLOUGH_CONFIG=/path/of/your/furlough.toml",
+         export FURLOUGH_KEYS={} FURLOUGH_REPORTS={} FURLOUGH_CONFIG=/path/of/your/furlough.toml\n  \
+         export FURLOUGH_WORKSPACE_KEYS={} FURLOUGH_ORIGIN={origin} FURLOUGH_WORKSPACES=s3://A-BUCKET",
         terminal.paint(Style::Yellow, "stores on"),
         places.keys.display(),
         plant.data.join("reports").display(),
+        places.workspace_keys.display(),
     ));
 }
 

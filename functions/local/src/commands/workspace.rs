@@ -5,7 +5,7 @@
 
 mod bar;
 mod gc;
-mod kept;
+pub(crate) mod kept;
 mod look;
 mod pull;
 mod push;

@@ -15,6 +15,9 @@ use crate::answer::Fault;
 /// The document of keys in the data folder.
 const KEYS: &str = "keys.json";
 
+/// The document of workspaces' keys in the data folder.
+const WORKSPACE_KEYS: &str = "workspace-keys.json";
+
 /// The host's token in the data folder.
 const HOST_TOKEN: &str = "host-token";
 
@@ -22,16 +25,26 @@ const HOST_TOKEN: &str = "host-token";
 pub(crate) struct Places {
     /// The document, which is read again when it changes.
     pub(crate) keys: PathBuf,
+    /// The document of workspaces' keys, which is read again too. What agent servers have sealed opens with it alone.
+    pub(crate) workspace_keys: PathBuf,
     /// What hosts send.
     pub(crate) host_token: PathBuf,
 }
 
 /// Makes what is missing. What is there stays: a token that a runtime has goes on being good.
 pub(crate) fn prepare(data: &Path) -> Result<Places, Fault> {
-    let places = Places { keys: data.join(KEYS), host_token: data.join(HOST_TOKEN) };
-    if places.keys.exists() {
-        return Ok(places);
+    let places =
+        Places { keys: data.join(KEYS), workspace_keys: data.join(WORKSPACE_KEYS), host_token: data.join(HOST_TOKEN) };
+    if !places.keys.exists() {
+        activity(&places)?;
     }
+    if !places.workspace_keys.exists() {
+        workspaces(&places)?;
+    }
+    Ok(places)
+}
+
+fn activity(places: &Places) -> Result<(), Fault> {
     let token = system::random().map_err(|error| Fault::failed("machine", error))?;
     let key = system::random().map_err(|error| Fault::failed("machine", error))?;
     let digest = heartbeat::keys::digest(&token);
@@ -41,8 +54,21 @@ pub(crate) fn prepare(data: &Path) -> Result<Places, Fault> {
     });
     // The token first: without its document it is good for nothing, and is made anew.
     write(&places.host_token, &token)?;
-    write(&places.keys, &format!("{document:#}\n"))?;
-    Ok(places)
+    write(&places.keys, &format!("{document:#}\n"))
+}
+
+/// The host is the same as of heartbeats.
+fn workspaces(places: &Places) -> Result<(), Fault> {
+    let (path, failed) = (&places.host_token, |why: &dyn std::fmt::Display| {
+        let problem = format!("can't read `{}`: {why}", places.host_token.display());
+        Fault::failed("data_folder", problem)
+    });
+    let token = fs::read_to_string(path).map_err(|error| failed(&error))?;
+    let key = system::random().map_err(|error| Fault::failed("machine", error))?;
+    let digest = heartbeat::keys::digest(token.trim());
+    let host = json!({ "name": "this machine", "token_sha256": digest });
+    let document = json!({ "workspace_keys": [key], "hosts": [host] });
+    write(&places.workspace_keys, &format!("{document:#}\n"))
 }
 
 /// Whole or not at all, and never readable by others.

@@ -1,20 +1,29 @@
 //! A host over a store in a folder, and sandboxes that have only its address.
 
 use std::{
+    collections::HashSet,
+    ops::Range,
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
     time::Duration,
 };
 
+use async_trait::async_trait;
+use axum::{extract::Request, middleware::Next};
+use bytes::Bytes;
 use clap::Parser as _;
 use reqwest::StatusCode;
 use serde_json::{Value, json};
-use sha2::{Digest as _, Sha256};
+use settings::Kept;
 use sidecar::{InitKey, Options, Sidecar, host::HttpHosts};
+use telemetry::metrics::Meter;
 use tempfile::TempDir;
 use tokens::{Key, Keys};
 use workspace::{
-    blobs::directory::Directory,
+    blobs::{Signed, StoreError, Tag, Wire, directory::Directory},
     commit::{Commit as _, Lease, directory::DirectoryCommit},
     key::Name,
     time::Clock,
@@ -37,11 +46,20 @@ pub(super) fn keys(text: &str) -> Keys {
     Keys { newest: Key::new(&format!("{text} key that is long enough, surely")).unwrap(), previous: None }
 }
 
+fn document() -> workspace_function::keys::Keys {
+    let digest = |token: &str| tokens::document::Digest::of(token).to_string();
+    let host = |token: &str| json!({ "name": "a host", "token_sha256": digest(token) });
+    let key = "a key that is long enough, surely";
+    let text = json!({ "workspace_keys": key, "hosts": [host("another host"), host(HOST)] }).to_string();
+    workspace_function::keys::Keys::read(&text).unwrap()
+}
+
 pub(super) struct Host {
     pub(super) base: String,
     pub(super) client: reqwest::Client,
     pub(super) commit: Arc<DirectoryCommit>,
     pub(super) blobs: Directory,
+    asked: Arc<AtomicUsize>,
     folder: TempDir,
 }
 
@@ -60,15 +78,25 @@ impl Host {
         let app = App {
             commit: commit.clone(),
             blobs: Arc::new(blobs.clone()),
-            keys: keys("a"),
-            hosts: vec![[0; 32], Sha256::digest(HOST.as_bytes()).into()],
+            keys: Kept::fixed(document()),
+            clock: Arc::new(settings::system::now),
+            meter: Meter::new(|_| {}),
             origin: Origin(base.clone()),
             lease: TTL,
             patience,
             client: client.clone(),
         };
-        tokio::spawn(async move { axum::serve(listener, router(Arc::new(app))).await });
-        Self { base, client, commit, blobs, folder }
+        let asked = Arc::new(AtomicUsize::new(0));
+        let count = asked.clone();
+        let counted = axum::middleware::from_fn(move |request: Request, next: Next| {
+            if request.uri().path().ends_with("/parts") {
+                count.fetch_add(1, Ordering::SeqCst);
+            }
+            next.run(request)
+        });
+        let routes = router(Arc::new(app)).layer(counted);
+        tokio::spawn(async move { axum::serve(listener, routes).await });
+        Self { base, client, commit, blobs, asked, folder }
     }
 
     pub(super) async fn post(&self, path: &str, token: &str, body: &Value) -> (StatusCode, Value) {
@@ -92,6 +120,11 @@ impl Host {
 
     pub(super) async fn generation(&self) -> u64 {
         self.commit.head(&Name::new("w").unwrap()).await.unwrap().map_or(0, |head| head.generation)
+    }
+
+    /// How often sandboxes asked for something to be signed or settled in the store, since the last time.
+    pub(super) fn asked(&self) -> usize {
+        self.asked.swap(0, Ordering::SeqCst)
     }
 
     /// The token of a sandbox.
@@ -132,11 +165,22 @@ impl Sandbox {
 
     /// Of a sidecar with these flags.
     pub(super) async fn with(host: &Host, root: &Path, flags: impl Iterator<Item = String>) -> Self {
+        Self::over(Arc::new(host.blobs.clone()), host, root, flags).await
+    }
+
+    /// One for which every signed read has ended when it is first sent.
+    pub(super) async fn late(host: &Host, root: &Path) -> Self {
+        let flags = ["--guarded-path", "/told", "--"].map(str::to_owned);
+        let wire = Arc::new(Late { inner: host.blobs.clone(), seen: Mutex::default() });
+        Self::over(wire, host, root, flags.into_iter().chain(agent::command())).await
+    }
+
+    async fn over(wire: Arc<dyn Wire>, host: &Host, root: &Path, flags: impl Iterator<Item = String>) -> Self {
         let scratch = tempfile::tempdir().unwrap();
         let options = Options::try_parse_from(std::iter::once("sidecar".to_owned()).chain(flags)).unwrap();
         let below = vec![root.parent().unwrap().to_owned()];
         let options = Options { scratch: scratch.path().to_owned(), below, ..options };
-        let hosts = HttpHosts::new(Arc::new(host.blobs.clone()), clock()).unwrap();
+        let hosts = HttpHosts::new(wire, clock()).unwrap();
         let (router, _) = Sidecar::start(&options, InitKey::new(INIT_KEY).unwrap(), Arc::new(hosts), None);
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let base = format!("http://{}", listener.local_addr().unwrap());
@@ -182,6 +226,36 @@ impl Sandbox {
         let url = format!("{}/file{}", self.base, self.root.join(name).display());
         let request = self.client.put(url).header("X-Session-API-Key", SESSION_KEY).body(text.to_owned());
         assert_eq!(request.send().await.unwrap().status(), StatusCode::OK);
+    }
+}
+
+/// A wire that comes too late with the first read of every object.
+struct Late {
+    inner: Directory,
+    seen: Mutex<HashSet<String>>,
+}
+
+impl Late {
+    fn check(&self, signed: &Signed) -> Result<(), StoreError> {
+        let is_first = self.seen.lock().unwrap().insert(signed.key.clone());
+        if is_first { Err(StoreError::Expired(signed.key.clone())) } else { Ok(()) }
+    }
+}
+
+#[async_trait]
+impl Wire for Late {
+    async fn put(&self, signed: &Signed, bytes: Bytes) -> Result<Tag, StoreError> {
+        self.inner.put(signed, bytes).await
+    }
+
+    async fn get(&self, signed: &Signed, range: Range<u64>) -> Result<Vec<u8>, StoreError> {
+        self.check(signed)?;
+        self.inner.get(signed, range).await
+    }
+
+    async fn get_all(&self, signed: &Signed, limit: u64) -> Result<Vec<u8>, StoreError> {
+        self.check(signed)?;
+        Wire::get_all(&self.inner, signed, limit).await
     }
 }
 

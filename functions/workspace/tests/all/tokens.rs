@@ -114,6 +114,8 @@ async fn what_is_malformed_is_refused_without_being_quoted() {
     }
     let large: Value = json!({ "hush": "x".repeat(workspace_function::MAX_BODY_BYTES) });
     assert_eq!(host.post("w/parts", &token, &large).await.0, StatusCode::PAYLOAD_TOO_LARGE);
+    let get = host.client.get(format!("{}/workspaces/w/init", host.base)).send().await.unwrap();
+    assert_eq!((get.status(), &get.headers()["allow"]), (StatusCode::METHOD_NOT_ALLOWED, &"POST".parse().unwrap()));
     for path in ["w/other", ".w.", "../lease", "w"] {
         assert_eq!(host.post(path, &token, &json!({})).await.0, StatusCode::NOT_FOUND, "{path}");
     }

@@ -39,6 +39,29 @@ async fn a_workspace_goes_from_one_sandbox_to_another_with_its_secret_key() {
 }
 
 #[tokio::test]
+async fn a_pull_asks_the_host_for_nothing_but_what_has_ended() {
+    let (_folder, root) = root();
+    let host = Host::new().await;
+    let one = Sandbox::new(&host, &root).await;
+    is_ready(&host.init(&one).await, &one);
+    one.write("notes", "of a day").await;
+    assert_eq!(host.deinit(&one).await.0, StatusCode::OK);
+    assert!(host.asked() > 0, "a push asks");
+
+    let two = Sandbox::new(&host, &root).await;
+    is_ready(&host.init(&two).await, &two);
+    assert_eq!(host.asked(), 0, "what a pull reads comes with the delivery");
+    two.write("notes", "of another day").await;
+    assert_eq!(host.deinit(&two).await.0, StatusCode::OK);
+
+    host.asked();
+    let late = Sandbox::late(&host, &root).await;
+    is_ready(&host.init(&late).await, &late);
+    assert_eq!(host.asked(), 3, "the manifest and two layers, signed anew in the middle");
+    assert_eq!(std::fs::read_to_string(root.join("notes")).unwrap(), "of another day");
+}
+
+#[tokio::test]
 async fn a_question_whose_answer_was_lost_is_asked_again_and_another_sandbox_is_told_who_has_it() {
     let ((_folder, root), (_elsewhere, other_root)) = (root(), root());
     let host = Host::new().await;
@@ -81,5 +104,10 @@ async fn a_sandbox_that_refuses_has_no_lease() {
     wrong_key["init_key"] = json!("another bootstrap key, just as long");
     let (status, body) = host.post("w/init", HOST, &wrong_key).await;
     assert_eq!((status, host.lease().await), (StatusCode::BAD_GATEWAY, None), "{body}");
+    // Where nothing listens. It may be there soon, and would have the same delivery.
+    let mut nowhere = sandbox.asked();
+    nowhere["sidecar"] = json!("http://127.0.0.1:9");
+    let (status, body) = host.post("w/init", HOST, &nowhere).await;
+    assert_eq!((status, &body["code"]), (StatusCode::BAD_GATEWAY, &json!("busy")), "{body}");
     is_ready(&host.init(&sandbox).await, &sandbox);
 }

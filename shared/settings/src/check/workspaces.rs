@@ -1,6 +1,6 @@
 //! `[workspaces]`: where they are kept, and how much of them.
 
-use std::time::Duration;
+use std::{str::FromStr, time::Duration};
 
 use super::{DAY, between};
 use crate::{
@@ -14,8 +14,14 @@ use crate::{
 /// How many generations are kept where nobody says how many.
 const KEEP: u32 = 3;
 const MAX_KEEP: u32 = 1_000;
+const EXPECTED: &str = "`s3://BUCKET` or `s3://BUCKET/PREFIX`";
 /// What the names in a key may have.
 const PLAIN: &[u8] = b"._~-";
+
+/// Why a text is no store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("{0}; expected {EXPECTED}")]
+pub struct NotABucket(&'static str);
 
 pub(super) fn workspaces(table: WorkspacesTable, log: &mut Log<'_>) -> WorkspaceSettings {
     let grace = between(table.grace, DAY, Duration::from_hours(1)..=365 * DAY, log);
@@ -34,14 +40,21 @@ fn keep(count: Option<At<Count>>, log: &mut Log<'_>) -> u32 {
 
 fn bucket(store: &At<Text>, log: &mut Log<'_>) -> Option<Bucket> {
     let text = &store.value.0;
-    match parsed(text) {
+    match text.parse::<Bucket>() {
         Ok(bucket) => Some(bucket),
-        Err(why) => {
-            let expected = "`s3://BUCKET` or `s3://BUCKET/PREFIX`";
-            let problem = Problem::new(format!("{} is no store: {why}; expected {expected}", shown(text)));
-            log.error(&store.path, &store.span, problem.wanting(expected));
+        Err(error) => {
+            let problem = Problem::new(format!("{} is no store: {error}", shown(text)));
+            log.error(&store.path, &store.span, problem.wanting(EXPECTED));
             None
         }
+    }
+}
+
+impl FromStr for Bucket {
+    type Err = NotABucket;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        parsed(text).map_err(NotABucket)
     }
 }
 

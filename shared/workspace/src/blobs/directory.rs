@@ -33,6 +33,8 @@ pub struct Directory(Arc<Inner>);
 
 struct Inner {
     folder: PathBuf,
+    /// What the URL of a signed request begins with.
+    at: String,
     secret: [u8; 32],
     valid: Duration,
     clock: Clock,
@@ -85,7 +87,17 @@ impl Directory {
     /// In this folder. Requests are signed with `secret` and end after `valid`. `seed` tells the uploads of this
     /// process from another's.
     pub fn new(folder: impl Into<PathBuf>, secret: [u8; 32], seed: u64, valid: Duration, clock: Clock) -> Self {
-        Self(Arc::new(Inner { folder: folder.into(), secret, valid, clock, next: seed.into() }))
+        Self(Arc::new(Inner { folder: folder.into(), at: SCHEME.to_owned(), secret, valid, clock, next: seed.into() }))
+    }
+
+    /// The same store, whose requests are signed for an HTTP address, which ends with a slash. Whoever serves it there
+    /// hands each to [`Wire`] with the URL that it was asked with.
+    #[must_use]
+    pub fn served_at(&self, at: &str) -> Self {
+        let Inner { folder, secret, valid, clock, next, .. } = &*self.0;
+        let next = next.load(std::sync::atomic::Ordering::Relaxed).into();
+        let (folder, at, clock) = (folder.clone(), at.to_owned(), clock.clone());
+        Self(Arc::new(Inner { folder, at, secret: *secret, valid: *valid, clock, next }))
     }
 
     fn path(&self, key: &str) -> Result<PathBuf, StoreError> {
@@ -114,7 +126,7 @@ impl Directory {
         let mac = self.mac(key, grant, until);
         Signed {
             key: key.to_owned(),
-            url: format!("{SCHEME}{key}?{grant}&until={until}&mac={mac}"),
+            url: format!("{}{key}?{grant}&until={until}&mac={mac}", self.0.at),
             headers: Vec::new(),
             until,
         }
@@ -127,7 +139,7 @@ impl Directory {
     /// What a request allows, if this store signed it and it has not ended.
     fn granted<'a>(&self, signed: &'a Signed) -> Result<(&'a str, Grant<'a>), StoreError> {
         let parsed = || {
-            let (key, query) = signed.url.strip_prefix(SCHEME)?.split_once('?')?;
+            let (key, query) = signed.url.strip_prefix(&self.0.at)?.split_once('?')?;
             let (query, mac) = query.rsplit_once("&mac=")?;
             let (grant, until) = query.rsplit_once("&until=")?;
             Some((key, Grant::parse(grant)?, until.parse().ok()?, blake3::Hash::from_hex(mac).ok()?))

@@ -115,18 +115,26 @@ impl Kept {
 type Stores = (Arc<dyn Blobs>, Arc<dyn Wire>);
 
 fn in_folder(folder: &Path, clock: &Clock) -> Result<Stores, Fault> {
-    // What it signs, only this process sends.
-    let secret = system::random().map_err(|error| Fault::failed("machine", error))?;
-    let secret = *blake3::hash(secret.as_bytes()).as_bytes();
-    let store = Directory::new(folder.join("objects"), secret, nonce(), VALID, clock.clone());
+    let store = directory(folder, clock)?;
     Ok((Arc::new(store.clone()), Arc::new(store)))
 }
 
+/// The store in this folder. What it signs, only this process can prove.
+pub(crate) fn directory(folder: &Path, clock: &Clock) -> Result<Directory, Fault> {
+    let secret = system::random().map_err(|error| Fault::failed("machine", error))?;
+    let secret = *blake3::hash(secret.as_bytes()).as_bytes();
+    Ok(Directory::new(folder.join("objects"), secret, nonce(), VALID, clock.clone()))
+}
+
 async fn in_bucket(bucket: &settings::Bucket, clock: &Clock) -> Result<Stores, Fault> {
-    let client = aws::Cloud::here().await.objects();
-    let store = S3::new(client, &*bucket.name, &*bucket.prefix, VALID, clock.clone());
     let wire = Http::new().map_err(|error| Fault::failed("machine", chain(&error)))?;
-    Ok((Arc::new(store), Arc::new(wire)))
+    Ok((self::bucket(bucket, clock).await, Arc::new(wire)))
+}
+
+/// The store in a bucket.
+pub(crate) async fn bucket(bucket: &settings::Bucket, clock: &Clock) -> Arc<dyn Blobs> {
+    let client = aws::Cloud::here().await.objects();
+    Arc::new(S3::new(client, &*bucket.name, &*bucket.prefix, VALID, clock.clone()))
 }
 
 /// A number that no other try has.
