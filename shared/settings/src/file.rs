@@ -109,8 +109,6 @@ table! {
     unkept {
         /// Keys of one backend kind.
         modal: NativeTable,
-        /// Keys of one backend kind.
-        cloudflare: NativeTable,
     }
 }
 
