@@ -67,7 +67,8 @@ async fn it_brings_a_workspace_to_a_sidecar_with_its_keys_in_secrets_manager_and
 
     // What it answers with is all that a sandbox needs: no credential of AWS is told.
     let token = delivery["token"].as_str().unwrap();
-    let key = format!("workspaces/w/layers/00000001-{:014}-00000000000000ab.tar.zst", delivery["lease"]["token"]);
+    let fence = delivery["lease"]["token"].as_u64().unwrap();
+    let key = format!("workspaces/w/layers/00000001-{fence:014}-00000000000000ab.tar.zst");
     let get = json!({ "get": { "key": key } }).to_string();
     let (status, told) = ask(&mut function, event("POST", "/workspaces/w/parts", Some(token), Some(&get), None)).await;
     assert_eq!(status, 200, "{told}");
