@@ -2,7 +2,7 @@
 //! conversation has moved.
 //!
 //! **Invariants.** What was running when the server was handed over is what a killed one has left: it counts when it
-//! moves. What says that it runs and does not move is believed for [`BELIEVED`]. A server that does not answer is
+//! moves. What says that it runs and does not move is believed for 12 hours. A server that does not answer is
 //! believed to do what it did.
 
 use std::{collections::HashMap, time::Duration};
