@@ -75,7 +75,8 @@ impl Serving {
 
     /// The record of the runtime `box/a`.
     async fn record(&self) -> Value {
-        let key = json!({ "TableName": "furlough", "Key": { "pk": { "S": "runtime/box/a" }, "sk": { "S": "record" } } });
+        let key =
+            json!({ "TableName": "furlough", "Key": { "pk": { "S": "runtime/box/a" }, "sk": { "S": "record" } } });
         let get = client().post(&self.stores).header("x-amz-target", "DynamoDB_20120810.GetItem");
         get.body(key.to_string()).send().await.unwrap().json().await.unwrap()
     }
@@ -108,6 +109,10 @@ async fn a_workspace_goes_from_sandbox_to_sandbox_and_its_runtime_is_active_mean
     let asleep = json!({ "sidecar": one.base, "init_key": INIT_KEY });
     let (status, told) = serving.post("w/deinit", &asleep).await;
     assert_eq!((status, root.exists()), (StatusCode::OK, false), "{told}");
+
+    let record = serving.record().await;
+    let kept = record["Item"]["sv"]["N"].as_str().unwrap_or_default().parse::<i64>();
+    assert!(kept.is_ok(), "what it held is known to be kept: {record}");
 
     let other = Sandbox::new(&root).await;
     let (status, told) = serving.post("w/init", &asked(&other, &registered["token"])).await;

@@ -7,7 +7,8 @@ use tokio::sync::watch;
 use workspace::{
     Local, Pulled, Push, Pushed, Ready, Way,
     exclude::Rules,
-    manifest::{Exclusion, Manifest},
+    manifest::{Exclusion, Manifest, Note},
+    member::Member,
     pull, push,
 };
 
@@ -122,6 +123,11 @@ async fn what_cannot_be_kept_is_named() {
             ("project/socket".to_owned(), "a socket belongs to a process")
         ]
     );
+    assert!(manifest.keeps_all_work(), "neither is anybody's work");
+    let torn = Manifest { torn: vec![Member::parse("project/work").unwrap()], ..Manifest::clone(&manifest) };
+    let unread = Note { path: Member::parse("project/work").unwrap(), why: "it can't be read".to_owned() };
+    let unread = Manifest { left_out: vec![unread], ..Manifest::clone(&manifest) };
+    assert_eq!([torn, unread].map(|manifest| manifest.keeps_all_work()), [false, false]);
     let rules: Vec<_> = manifest.exclusions.iter().map(|rule| rule.names.as_str()).collect();
     assert_eq!(rules, [".owner_lease.lock", "owner_lease.json"]);
     let there = lab.bare_host("there");

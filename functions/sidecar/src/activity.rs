@@ -12,7 +12,8 @@
 //!
 //! **Invariants.** What was seen is told, as soon as the last answer's `next` lets it be. A heartbeat that is refused
 //! because the runtime is about to stop is sent again, so that it is wanted; one whose registration is over is not, and
-//! the state says so. When either is told, and when work has ended for a while, the workspace is pushed.
+//! the state says so. When either is told, and when work has ended for a while, the workspace is pushed; of every push that
+//! has all work the runtime's record is told, with how long ago its scan began.
 //!
 //! **Must never know**: what makes a runtime idle.
 

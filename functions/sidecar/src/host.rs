@@ -28,7 +28,7 @@ use crate::{
     delivery::{Activity, Delivery, Token, is_http},
     keeper::Failed,
     protocol::{Ask, Code, Held, Refusal, Renew, Settle, Settled, Told},
-    sandbox::Hosts,
+    sandbox::{Hosts, Save},
 };
 
 /// How long one question may take: an HTTP API gives up after 30 s.
@@ -82,6 +82,21 @@ impl Hosts for HttpHosts {
         match all(answer).await {
             Ok(body) => Answered::of(status, &body, settings::system::now()),
             Err(_) => Answered::NONE,
+        }
+    }
+
+    async fn saved(&self, activity: &Activity, save: &Save) -> Result<(), Failed> {
+        let Activity { runtime, token, host } = activity;
+        let url = format!("{}/runtimes/{runtime}/saved", host.trim_end_matches('/'));
+        let Save { workspace, generation, age } = save;
+        // Rounded up: what is told is never newer than what is kept.
+        let age = format!("{}s", age.as_secs() + 1);
+        let body = json!({ "workspace": workspace, "generation": generation, "age": age });
+        let request = self.client.post(url).timeout(BEAT).bearer_auth(token.reveal()).json(&body);
+        match request.send().await.map(|answer| answer.status()) {
+            Ok(status) if status.is_success() => Ok(()),
+            Ok(status) => Err(Failed(format!("the host answered with {status}"))),
+            Err(error) => Err(Failed(format!("the host did not answer: {}", error.without_url()))),
         }
     }
 }

@@ -10,11 +10,13 @@ use std::{
 };
 
 use async_trait::async_trait;
+use settings::system::Moment;
 use tokio::sync::{Mutex as Turn, watch};
 use workspace::{
     Basis, Local, Owner, Place, Pull, Pulled, Push, Pushed, Ready, RootPath, Store, Watched,
     commit::{After, Commit, Head, Renewed},
     exclude::Rules,
+    key::Name,
     member::Member,
 };
 
@@ -45,6 +47,19 @@ pub trait Hosts: Send + Sync + 'static {
     fn open(&self, delivery: &Delivery) -> Result<(Store, Arc<dyn Commit>), Failed>;
     /// Sends a heartbeat. `busy_for`: how long its runtime will be busy.
     async fn beat(&self, activity: &Activity, busy_for: Option<Duration>) -> Answered;
+    /// Tells that what its runtime holds is kept.
+    async fn saved(&self, activity: &Activity, save: &Save) -> Result<(), Failed>;
+}
+
+/// What is told of a push.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Save {
+    /// Whose work it is.
+    pub workspace: Name,
+    /// The generation that has it.
+    pub generation: u64,
+    /// How long ago its scan began, or longer.
+    pub age: Duration,
 }
 
 /// How the sandbox is used.
@@ -66,6 +81,8 @@ struct Session {
     store: Store,
     commit: Arc<dyn Commit>,
     head: Option<Head>,
+    /// The head has all work of the tree that it was made from.
+    whole: bool,
 }
 
 /// A sandbox.
@@ -131,7 +148,7 @@ impl Sandbox {
                 }
             }
         }
-        Ok(Session { place, store, commit, head: delivery.head.clone() })
+        Ok(Session { place, store, commit, head: delivery.head.clone(), whole: true })
     }
 
     /// Hands over to a dormant server.
@@ -180,6 +197,7 @@ impl Sandbox {
     async fn send(&self, delivery: &Delivery, after: After) -> Result<(), Failed> {
         let mut session = self.session.lock().await;
         let Some(session) = &mut *session else { return Err(Failed("there is nothing to push".to_owned())) };
+        let began = Moment::now();
         let rules =
             Rules::new(delivery.workspace.exclude.iter().cloned()).map_err(|error| Failed(error.to_string()))?;
         let push = Push {
@@ -197,18 +215,34 @@ impl Sandbox {
             watched: Watched::default(),
         };
         let pushed = workspace::push(&session.store, &*session.commit, push).await.map_err(|error| said(&error))?;
-        let why = match pushed {
-            Pushed::Committed { head, .. } | Pushed::Unchanged(head) => {
-                session.head = Some(head);
-                return Ok(());
-            }
-            Pushed::Fenced => LOST,
+        let (head, whole) = match pushed {
+            Pushed::Committed { head, manifest } => (head, manifest.keeps_all_work()),
+            Pushed::Unchanged(head) => (head, session.whole),
+            Pushed::Fenced => return Err(Failed(LOST.to_owned())),
             Pushed::Moved(_) | Pushed::Unrelated { .. } => {
-                "the workspace has another generation by now; deinit with `discard` gives this copy up"
+                let why = "the workspace has another generation by now; deinit with `discard` gives this copy up";
+                return Err(Failed(why.to_owned()));
             }
-            Pushed::HalfPulled => "the workspace was pulled by half only; deinit with `discard` gives it up",
+            Pushed::HalfPulled => {
+                let why = "the workspace was pulled by half only; deinit with `discard` gives it up";
+                return Err(Failed(why.to_owned()));
+            }
         };
-        Err(Failed(why.to_owned()))
+        let generation = head.generation;
+        (session.head, session.whole) = (Some(head), whole);
+        if whole {
+            self.tell(delivery, generation, began).await;
+        }
+        Ok(())
+    }
+
+    /// Tells that all work is kept. Not told, it is not deleted either: the next push tells it again.
+    async fn tell(&self, delivery: &Delivery, generation: u64, began: Moment) {
+        let Some(activity) = &delivery.activity else { return };
+        let save = Save { workspace: delivery.workspace.name.clone(), generation, age: began.age() };
+        if let Err(why) = self.hosts.saved(activity, &save).await {
+            tracing::warn!(runtime = %activity.runtime, %why, "what is kept could not be told");
+        }
     }
 
     fn left(&self) -> MutexGuard<'_, Vec<Arc<Server>>> {

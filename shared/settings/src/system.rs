@@ -10,7 +10,7 @@ use std::{
     hash::BuildHasher,
     io::Read as _,
     path::PathBuf,
-    time::{SystemTime, UNIX_EPOCH},
+    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
 use lifecycle::Time;
@@ -71,6 +71,27 @@ pub fn now() -> Time {
     // A clock that stands before 1970 is broken: then everything is in the future, and nothing is idle.
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     Time::from_millis(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+}
+
+/// A moment of this process.
+#[derive(Debug, Clone, Copy)]
+pub struct Moment {
+    at: Time,
+    steady: Instant,
+}
+
+impl Moment {
+    /// Now.
+    #[expect(clippy::disallowed_methods, reason = "the one clock")]
+    pub fn now() -> Self {
+        Self { at: now(), steady: Instant::now() }
+    }
+
+    /// How long ago it was, at least: by a clock that is never set back and stands still while the machine does, and by
+    /// the other one, whichever says more.
+    pub fn age(self) -> Duration {
+        self.steady.elapsed().max(now().since(self.at))
+    }
 }
 
 /// A name that no other process and no other call has: 32 hex digits. Unique, not secret.

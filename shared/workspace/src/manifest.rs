@@ -76,6 +76,14 @@ pub struct Note {
     pub why: String,
 }
 
+pub(crate) const FIFO: &str = "a FIFO has no content";
+pub(crate) const SOCKET: &str = "a socket belongs to a process";
+pub(crate) const DEVICE: &str = "a device is never kept";
+pub(crate) const SET_ID_BITS: &str = "its set-user and set-group bits are kept, and not restored";
+
+/// What can't be kept, and is nobody's work.
+const NO_WORK: [&str; 4] = [FIFO, SOCKET, DEVICE, SET_ID_BITS];
+
 /// What a tree has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -202,6 +210,12 @@ impl Manifest {
     pub fn to_bytes(&self) -> Result<Vec<u8>, BadManifest> {
         let bytes = serde_json::to_vec(self).map_err(|error| BadManifest::Unreadable(error.to_string()))?;
         if bytes.len() > MAX_MANIFEST_BYTES { Err(BadManifest::TooLarge) } else { Ok(bytes) }
+    }
+
+    /// Whether all work in the trees is kept: nothing is torn, and what was left out is nobody's work. What is left out by
+    /// rule is made again by its tool.
+    pub fn keeps_all_work(&self) -> bool {
+        self.torn.is_empty() && self.left_out.iter().all(|note| NO_WORK.contains(&&*note.why))
     }
 
     fn check(&self) -> Result<(), BadManifest> {

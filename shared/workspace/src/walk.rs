@@ -18,7 +18,7 @@ use crate::{
     error::{Asked as _, Error, raw},
     exclude::Rules,
     limits::{MAX_DEPTH, MAX_MEMBERS, MAX_PATH_BYTES},
-    manifest::Note,
+    manifest::{DEVICE, FIFO, Note, SET_ID_BITS, SOCKET},
     member::Member,
     place::Place,
     stat::{Stat, filesystem_now, is_racy},
@@ -198,15 +198,15 @@ impl Walker<'_> {
             FileType::RegularFile => Kind::File,
             FileType::Directory => Kind::Directory,
             FileType::Symlink => Kind::Symlink,
-            FileType::Fifo => return leave("a FIFO has no content"),
-            FileType::Socket => return leave("a socket belongs to a process"),
-            _ => return leave("a device is never kept"),
+            FileType::Fifo => return leave(FIFO),
+            FileType::Socket => return leave(SOCKET),
+            _ => return leave(DEVICE),
         };
         if job.path_bytes + 1 + name.len() > MAX_PATH_BYTES || job.depth + 1 > MAX_DEPTH {
             return leave("its path is too long or too deep");
         }
         if kind != Kind::Symlink && stat.permissions() & SET_ID != 0 && !inherits(handle, kind) {
-            leave("its set-user and set-group bits are kept, and not restored");
+            leave(SET_ID_BITS);
         }
         listed.found.push(found(name.to_vec(), kind, &stat, self.now));
     }

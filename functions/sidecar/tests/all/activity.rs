@@ -147,3 +147,24 @@ async fn a_while_after_the_last_sign_of_work_there_is_a_push() {
     assert_eq!(host.generation("a").await, before + 1, "one");
     assert_eq!(host.beats(), [], "nobody is told who is not named");
 }
+
+#[tokio::test]
+async fn what_a_push_has_kept_is_told_whether_it_changed_anything_or_not() {
+    let host = Host::new();
+    let (lab, _) = watched(&host, Duration::from_millis(200)).await;
+    let saves = || std::mem::take(&mut *host.saves.lock().unwrap());
+    saves();
+    lab.write("a", &lab.root().join("work"), "of a day").await;
+    until("a push", async || host.generation("a").await == 1).await;
+    until("it is told", async || saves().iter().any(|save| save.generation == 1)).await;
+    assert_eq!(lab.ask("a", Method::POST, "/echo", "x").await.0, StatusCode::OK);
+    until("it is told again", async || !host.saves.lock().unwrap().is_empty()).await;
+    let told = saves();
+    assert!(told.iter().all(|save| (save.workspace.as_str(), save.generation) == ("a", 1)), "{told:?}");
+    host.cut(true);
+    lab.write("a", &lab.root().join("work"), "of another day").await;
+    some_looks().await;
+    some_looks().await;
+    assert_eq!(saves(), [], "what could not be pushed is not kept");
+    host.cut(false);
+}

@@ -18,7 +18,11 @@ use clap::Parser as _;
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 use sidecar::{
-    Delivery, InitKey, Options, Sidecar, activity::beat::Answered, delivery::Activity, keeper::Failed, sandbox::Hosts,
+    Delivery, InitKey, Options, Sidecar,
+    activity::beat::Answered,
+    delivery::Activity,
+    keeper::Failed,
+    sandbox::{Hosts, Save},
 };
 use tempfile::TempDir;
 use workspace::{
@@ -42,6 +46,8 @@ pub(super) struct Host {
     pub(super) cut: AtomicBool,
     /// Heartbeats: under which token, and for how long there will be work.
     beats: Mutex<Vec<(String, Option<Duration>)>>,
+    /// What was told to be kept.
+    pub(super) saves: Mutex<Vec<Save>>,
     /// What each is answered with.
     pub(super) answer: Mutex<Answered>,
     blobs: Directory,
@@ -54,8 +60,17 @@ impl Host {
         let clock = Clock::new(|| settings::system::now().millis());
         let blobs = Directory::new(folder.path().join("blobs"), [7; 32], 1, TTL, clock.clone());
         let commit = DirectoryCommit::new(folder.path().join("records"), clock, Duration::from_secs(1));
-        let (beats, answer) = (Mutex::default(), Mutex::new(Answered::Taken { wait: Duration::ZERO }));
-        Arc::new(Self { commit: Arc::new(commit), cut: AtomicBool::new(false), beats, answer, blobs, _folder: folder })
+        let (beats, saves, answer) =
+            (Mutex::default(), Mutex::default(), Mutex::new(Answered::Taken { wait: Duration::ZERO }));
+        Arc::new(Self {
+            commit: Arc::new(commit),
+            cut: AtomicBool::new(false),
+            beats,
+            saves,
+            answer,
+            blobs,
+            _folder: folder,
+        })
     }
 
     /// The heartbeats since the last time.
@@ -102,6 +117,11 @@ impl Hosts for Wired {
     async fn beat(&self, activity: &Activity, busy_for: Option<Duration>) -> Answered {
         self.0.beats.lock().unwrap().push((activity.token.reveal().to_owned(), busy_for));
         *self.0.answer.lock().unwrap()
+    }
+
+    async fn saved(&self, _: &Activity, save: &Save) -> Result<(), Failed> {
+        self.0.saves.lock().unwrap().push(save.clone());
+        Ok(())
     }
 }
 
