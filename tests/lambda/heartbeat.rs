@@ -6,6 +6,7 @@ use lifecycle::RuntimeId;
 use serde_json::{Value, json};
 
 use super::cloud::{Answered, BUCKET, Cloud, Function};
+use crate::ledger::fixture::committed;
 
 const ARN: &str = "arn:aws:secretsmanager:eu-central-1:123456789012:secret:furlough/keys-AbCdEf";
 const HOST: &str = "the token of a host of every backend";
@@ -73,6 +74,12 @@ async fn it_registers_and_records_with_its_configuration_in_s3_and_its_keys_in_s
     let record = cloud.ledger.get(&id).await.unwrap().unwrap();
     assert_eq!(record.epoch, 1);
     assert!(record.busy_until.is_some());
+    committed(&cloud.ledger, "ada", 1).await;
+    let save = r#"{"workspace":"ada","generation":1,"age":"1s"}"#;
+    let saved = event("POST", "/runtimes/box/a/saved", Some(&token), Some(save), None);
+    let (status, told) = ask(&mut function, saved).await;
+    assert_eq!((status, &told["code"]), (200, &json!("saved")));
+    assert!(cloud.ledger.get(&id).await.unwrap().unwrap().saved_as_of.is_some());
     let (status, _) = ask(&mut function, event("POST", "/runtimes/box/a/heartbeat", Some("wrong"), None, None)).await;
     assert_eq!(status, 401);
     // An id with a slash, as a gateway that decodes paths hands it over.
