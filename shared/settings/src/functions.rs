@@ -60,6 +60,8 @@ pub enum Resource {
     Keys,
     /// The keys of workspaces' tokens and secrets ([`Variable::WorkspaceKeys`]).
     WorkspaceKeys,
+    /// The records of runtimes in the table of records, and no others.
+    RuntimeRecords,
     /// The records of workspaces in the table of records, and no others.
     WorkspaceRecords,
     /// The objects of workspaces ([`Variable::Workspaces`]).
@@ -88,8 +90,8 @@ pub const HEARTBEAT: Function = Function {
         reads(Variable::Log, Need::Optional),
     ],
     permissions: &[
-        may("dynamodb:GetItem", Resource::Records),
-        may("dynamodb:UpdateItem", Resource::Records),
+        may("dynamodb:UpdateItem", Resource::RuntimeRecords),
+        may("dynamodb:GetItem", Resource::WorkspaceRecords),
         may("secretsmanager:GetSecretValue", Resource::Keys),
         may("s3:GetObject", Resource::ConfigObject),
     ],
