@@ -5,6 +5,7 @@ mod command;
 mod daytona;
 mod e2b;
 mod lab;
+mod modal;
 mod openhands;
 mod passes;
 

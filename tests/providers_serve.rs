@@ -15,7 +15,7 @@ mod simulators;
 use std::io::{Read as _, Write as _};
 
 use settings::system;
-use simulators::{Provider, Server, cloudflare, daytona, e2b, openhands};
+use simulators::{Provider, Server, cloudflare, daytona, e2b, modal, openhands};
 
 #[tokio::main]
 async fn main() {
@@ -32,8 +32,30 @@ async fn main() {
         }
         Some("daytona") => serve(daytona::Daytona::default(), daytona::KEY).await,
         Some("e2b") => serve(e2b::E2b::default(), e2b::KEY).await,
+        Some("modal") => {
+            // Modal's client makes them by images and files, of which there are none here: they are there already.
+            let server = modal::ModalServer::start(system::now).await;
+            let now = system::now();
+            for number in 0..5 {
+                let tag = |sandbox: &mut modal::Sandbox| {
+                    sandbox.app.clone_from(&"ap-0000000000000000000001".to_owned());
+                    sandbox.tags.insert("number".to_owned(), number.to_string());
+                };
+                let mut state = server.state();
+                state.page = 2;
+                if number < 3 {
+                    state.add(now, tag)
+                } else {
+                    state.add_second(now, tag)
+                };
+            }
+            println!("{} {} {}", server.address(), modal::TOKEN.0, modal::TOKEN.1);
+            std::io::stdout().flush().unwrap();
+            tokio::task::spawn_blocking(|| std::io::stdin().read_to_end(&mut Vec::new())).await.unwrap().unwrap();
+            println!("{}", server.calls().join("\n"));
+        }
         Some("openhands") => serve(openhands::OpenHands::default(), openhands::KEY).await,
-        other => panic!("{other:?} is no simulator; there are `cloudflare`, `daytona`, `e2b` and `openhands`"),
+        other => panic!("{other:?} is no simulator; there are `cloudflare`, `daytona`, `e2b`, `modal` and `openhands`"),
     }
 }
 

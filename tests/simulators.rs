@@ -10,6 +10,7 @@
 pub(crate) mod cloudflare;
 pub(crate) mod daytona;
 pub(crate) mod e2b;
+pub(crate) mod modal;
 pub(crate) mod openhands;
 
 use std::{

@@ -4,6 +4,7 @@ use std::{path::Path, sync::Arc, time::Duration};
 
 use backend::{Backend, Clock};
 use backend_docker::{Options as DockerOptions, Scope};
+use backend_modal::Terminate;
 use backend_rest::{
     Key,
     cloudflare::{self, DestroyRunning},
@@ -13,8 +14,8 @@ use backend_worktree::{Options as WorktreeOptions, Repository, Root};
 use lifecycle::BackendName;
 use pass::{Gate, Unit};
 use settings::{
-    BackendSettings, Cloudflare, Docker, Kind, OpenHandsApi, Provider, Secret, SecretSource, Settings, Source,
-    Worktree, system,
+    BackendSettings, Cloudflare, Docker, Kind, Modal, OpenHandsApi, Provider, Secret, SecretSource, Settings, Source,
+    TerminateRunning, Worktree, system,
 };
 
 /// A backend that can't be made as it is configured.
@@ -59,6 +60,11 @@ pub async fn units(
                 let worker = read(configured, "worker_key", secret(&application.worker_key).await)?;
                 cloudflares(configured, application, own, worker, clock)?
             }
+            Kind::Modal(environment) => {
+                let id = read(configured, "token_id", secret(&environment.token_id).await)?;
+                let token = read(configured, "token_secret", secret(&environment.provider.key).await)?;
+                modals(configured, environment, (id, token), clock)?
+            }
         };
         units.push(Unit { backend, gate: gate(configured) });
     }
@@ -73,7 +79,7 @@ fn wrong(configured: &BackendSettings, why: impl Into<String>) -> UnitError {
 fn gate(configured: &BackendSettings) -> Gate {
     match configured.kind {
         Kind::Worktree(_) | Kind::Docker(_) => Gate::per(configured.rate.calls, configured.rate.per),
-        Kind::Daytona(_) | Kind::E2b(_) | Kind::OpenHands(..) | Kind::Cloudflare(_) => Gate::open(),
+        Kind::Daytona(_) | Kind::E2b(_) | Kind::OpenHands(..) | Kind::Cloudflare(_) | Kind::Modal(_) => Gate::open(),
     }
 }
 
@@ -86,6 +92,7 @@ pub fn longest_wait(configured: &BackendSettings) -> Duration {
         Kind::E2b(_) => e2b::LONGEST_WAIT,
         Kind::OpenHands(..) => openhands::LONGEST_WAIT,
         Kind::Cloudflare(_) => cloudflare::LONGEST_WAIT,
+        Kind::Modal(_) => backend_modal::LONGEST_WAIT,
     }
 }
 
@@ -182,6 +189,29 @@ fn cloudflares(
         rate: (configured.rate.calls, configured.rate.per),
     });
     connected.map(cloudflare::backend).map_err(|error| wrong(configured, error.to_string()))
+}
+
+fn modals(
+    configured: &BackendSettings,
+    environment: &Modal,
+    token: (Key, Key),
+    clock: &Clock,
+) -> Result<Backend, UnitError> {
+    let connected = backend_modal::connect(backend_modal::Options {
+        name: configured.name.clone(),
+        clock: clock.clone(),
+        url: environment.provider.url.clone(),
+        token,
+        environment: environment.environment.clone(),
+        scope: scope(&environment.provider),
+        terminate: match environment.terminate_running {
+            TerminateRunning::Never => Terminate::Never,
+            TerminateRunning::Snapshot => Terminate::AfterSnapshot,
+            TerminateRunning::Discard => Terminate::AtOnce,
+        },
+        rate: (configured.rate.calls, configured.rate.per),
+    });
+    connected.map(backend_modal::backend).map_err(|error| wrong(configured, error.to_string()))
 }
 
 fn key(configured: &BackendSettings, secret: Result<Arc<Secret>, String>) -> Result<Key, UnitError> {

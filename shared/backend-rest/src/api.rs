@@ -1,8 +1,11 @@
 //! One request to a provider, one bounded answer, and nothing secret in a log or an error.
 
-use std::{error::Error as _, fmt, net::IpAddr, time::Duration};
+use std::{error::Error as _, net::IpAddr, time::Duration};
 
-use backend::{BackendError, Bounds, Clock, ErrorKind};
+use backend::{
+    BackendError, Bounds, Clock, ErrorKind,
+    provider::{Key, Pace},
+};
 use lifecycle::Time;
 use reqwest::{
     Client, Method, StatusCode, Url,
@@ -10,7 +13,7 @@ use reqwest::{
 };
 use serde_json::Value;
 
-use crate::{headers, pace::Pace};
+use crate::headers;
 
 /// How long a question that changes nothing may take.
 pub(crate) const ASK: Duration = Duration::from_secs(30);
@@ -27,23 +30,6 @@ const MAX_MESSAGE: usize = 300;
 
 /// The most that a provider's clock may be off ours. Beyond it none of its times can be held to a limit.
 const MAX_SKEW: Duration = Duration::from_secs(30);
-
-/// A key of a provider's API. `Debug` shows nothing of it, and there is no `Display`.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Key(String);
-
-impl Key {
-    /// A key as it was configured; line breaks and blanks around it are none of it.
-    pub fn new(text: &str) -> Self {
-        Self(text.trim().to_owned())
-    }
-}
-
-impl fmt::Debug for Key {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Key(…)")
-    }
-}
 
 /// How a request shows that it is ours.
 pub(crate) struct Credential {
@@ -139,7 +125,7 @@ impl Api {
         pace: Pace,
     ) -> Result<Self, BackendError> {
         let base = address(url)?;
-        if HeaderValue::from_str(&credential.key.0).is_err() || credential.key.0.is_empty() {
+        if HeaderValue::from_str(credential.key.reveal()).is_err() || credential.key.reveal().is_empty() {
             let why = format!("the key of {who} is empty or has characters that no header can have");
             return Err(BackendError::new(ErrorKind::Denied, why));
         }
@@ -235,7 +221,7 @@ impl Api {
     fn secret(&self) -> Result<HeaderValue, Failure> {
         let Credential { scheme, key, .. } = &self.credential;
         let unfit = |_| Failure::NotAsked(BackendError::new(ErrorKind::Denied, "the key is not fit for a header"));
-        let mut value = HeaderValue::from_str(&format!("{scheme}{}", key.0)).map_err(unfit)?;
+        let mut value = HeaderValue::from_str(&format!("{scheme}{}", key.reveal())).map_err(unfit)?;
         value.set_sensitive(true);
         Ok(value)
     }
@@ -271,7 +257,8 @@ impl Api {
         let body: Value = serde_json::from_slice(body).ok()?;
         let plain = ["message", "error", "detail"].iter().find_map(|field| body.get(field)?.as_str());
         let said = plain.or_else(|| body["errors"][0]["message"].as_str())?;
-        let line: String = said.split_whitespace().collect::<Vec<_>>().join(" ").replace(&self.credential.key.0, "…");
+        let line: String =
+            said.split_whitespace().collect::<Vec<_>>().join(" ").replace(self.credential.key.reveal(), "…");
         let line: String = line.chars().filter(|char| !char.is_control()).collect();
         Some(match line.char_indices().nth(MAX_MESSAGE) {
             Some((at, _)) => format!("{}…", &line[..at]),
@@ -378,11 +365,5 @@ mod tests {
         ] {
             assert!(address(bad).is_err(), "{bad}");
         }
-    }
-
-    #[test]
-    fn a_key_is_never_shown() {
-        let key = Key::new(" dtn_hush\n");
-        assert_eq!((format!("{key:?}"), key.0.as_str()), ("Key(…)".to_owned(), "dtn_hush"));
     }
 }

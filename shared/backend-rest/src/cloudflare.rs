@@ -25,7 +25,7 @@ use std::{
     time::Duration,
 };
 
-use backend::{Backend, BackendError, Clock};
+use backend::{Backend, BackendError, Clock, provider::Pace};
 use lifecycle::BackendName;
 use reqwest::header::AUTHORIZATION;
 
@@ -33,7 +33,6 @@ use self::native::Written;
 use crate::{
     Key, Scope,
     api::{Api, Credential},
-    pace::Pace,
 };
 
 /// The longest that an act waits for Cloudflare's answer.

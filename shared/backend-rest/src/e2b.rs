@@ -13,14 +13,13 @@ mod wire;
 
 use std::{fmt, num::NonZeroU32, sync::Arc, time::Duration};
 
-use backend::{Backend, BackendError, Clock};
+use backend::{Backend, BackendError, Clock, provider::Pace};
 use lifecycle::BackendName;
 use reqwest::header::HeaderName;
 
 use crate::{
     Key, Scope,
     api::{Api, Credential},
-    pace::Pace,
 };
 
 /// The longest that an act waits for E2B's answer.

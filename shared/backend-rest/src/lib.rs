@@ -5,7 +5,7 @@
 //!    ├── wire, observe: pure      headers: how long to wait, what time it is there
 //!    ├── paging: cursors that end   row: field by field, told by its name alone
 //!    ├── look: one by id, before an act and after it
-//!    └── verb, scope: aimed, ours
+//!    └── verb: what an answer comes to      backend::provider: aimed, ours, at a pace
 //! ```
 //!
 //! **Invariants.** A listing that can't be read is an error, never an empty page; one row that can't is named, and the
@@ -28,11 +28,8 @@ pub mod e2b;
 mod headers;
 mod look;
 pub mod openhands;
-mod pace;
 mod paging;
 mod row;
-mod scope;
 mod verb;
 
-pub use api::Key;
-pub use scope::Scope;
+pub use backend::provider::{Key, Scope};

@@ -22,7 +22,7 @@ use std::{
 };
 
 use async_trait::async_trait;
-use backend::{Backend, BackendError, Clock, Inspectable, Listable, Page, PageToken, Sighting};
+use backend::{Backend, BackendError, Clock, Inspectable, Listable, Page, PageToken, Sighting, provider::Pace};
 use lifecycle::{BackendName, RuntimeId};
 use reqwest::header::{AUTHORIZATION, HeaderName};
 
@@ -31,7 +31,6 @@ use crate::{
     Key, Scope,
     api::{Api, Credential, Failure},
     look::{self, Looks},
-    pace::Pace,
     paging::Place,
 };
 

@@ -2,35 +2,14 @@
 
 use std::fmt;
 
-pub(crate) use backend::Miss;
-use backend::{BackendError, Outcome, Target};
-use lifecycle::{Observation, Ownership, Role, State};
+use backend::{BackendError, Outcome};
+pub(crate) use backend::{
+    Miss,
+    provider::{aimed, moved, ours, same_run},
+};
+use lifecycle::{Observation, Role};
 
 use crate::api::Failure;
-
-/// It is not what was aimed at.
-pub(crate) fn moved(seen: &Observation) -> Miss {
-    Miss::Moved { incarnation: seen.incarnation.clone(), state: seen.state }
-}
-
-/// Whether this is the run that the target was looked at in.
-pub(crate) fn same_run(seen: &Observation, target: &Target) -> bool {
-    seen.incarnation == target.incarnation
-}
-
-/// It is in the run and the state that were looked at, and in one of the states that the verb is for.
-pub(crate) fn aimed(seen: &Observation, target: &Target, legal: &[State]) -> Result<(), Miss> {
-    let hit = same_run(seen, target) && seen.state == target.state && legal.contains(&seen.state);
-    if hit { Ok(()) } else { Err(moved(seen)) }
-}
-
-/// It is ours.
-pub(crate) fn ours(seen: &Observation) -> Result<(), Miss> {
-    if seen.ownership == Ownership::Ours {
-        return Ok(());
-    }
-    Err(Miss::Refused(format!("`{}` is not in the scope of backend `{}`", seen.about, seen.id.backend()).into()))
-}
 
 /// It does not lack this role.
 pub(crate) fn able(seen: &Observation, role: Role) -> Result<(), Miss> {

@@ -27,6 +27,7 @@ pub mod fake;
 pub mod faulty;
 pub mod openhands;
 pub mod outcome;
+pub mod provider;
 pub mod role;
 pub mod typed;
 

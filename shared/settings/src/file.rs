@@ -14,14 +14,12 @@ use crate::{
 };
 
 mod backend;
-mod native;
 mod secret;
 
 pub(crate) use backend::{
-    BackendTable, CloudflareTable, DaytonaTable, DockerTable, E2bTable, OpenHandsTable, PriceTable, RepositoryTable,
-    ScopeTable, WorktreeTable,
+    BackendTable, CloudflareTable, DaytonaTable, DockerTable, E2bTable, ModalTable, OpenHandsTable, PriceTable,
+    RepositoryTable, ScopeTable, WorktreeTable,
 };
-pub(crate) use native::NativeTable;
 
 /// `[[key]]`, or a list.
 pub(crate) type List<T> = Vec<At<T>>;
@@ -107,8 +105,6 @@ table! {
         windows: List<WindowTable>,
     }
     unkept {
-        /// Keys of one backend kind.
-        modal: NativeTable,
     }
 }
 

@@ -45,8 +45,8 @@ pub use origin::{Address, AddressError, FileOrigin, Origin, OriginError, Text};
 pub use secret::{Secret, SecretSource};
 pub use secrets::{SecretError, Secrets};
 pub use settings::{
-    BackendSettings, Bucket, Cloudflare, Docker, Kind, Notify, OpenHandsApi, PassLimits, Provider, Rate, Repository,
-    Scope, Settings, Source, Webhook, WorkspaceSettings, Worktree,
+    BackendSettings, Bucket, Cloudflare, Docker, Kind, Modal, Notify, OpenHandsApi, PassLimits, Provider, Rate,
+    Repository, Scope, Settings, Source, TerminateRunning, Webhook, WorkspaceSettings, Worktree,
 };
 
 /// The configuration that a newcomer gets, without backends: those are looked for.

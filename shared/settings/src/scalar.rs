@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use toml::de::DeValue;
 
 use crate::{
-    OpenHandsApi,
+    OpenHandsApi, TerminateRunning,
     log::Problem,
     nearest::nearest,
     read::{Scalar, listed},
@@ -190,6 +190,12 @@ impl Words for WorkspaceRule {
 impl Words for OpenHandsApi {
     const EXPECTED: &'static str = "`cloud` or `runtime`";
     const WORDS: &'static [(&'static str, Self)] = &[("cloud", Self::Cloud), ("runtime", Self::Runtime)];
+}
+
+impl Words for TerminateRunning {
+    const EXPECTED: &'static str = "`never`, `snapshot` or `discard`";
+    const WORDS: &'static [(&'static str, Self)] =
+        &[("never", Self::Never), ("snapshot", Self::Snapshot), ("discard", Self::Discard)];
 }
 
 impl Words for NativeMode {

@@ -79,6 +79,8 @@ pub enum Kind {
     OpenHands(OpenHandsApi, Provider),
     /// Sandboxes at Cloudflare.
     Cloudflare(Cloudflare),
+    /// Sandboxes at Modal.
+    Modal(Modal),
 }
 
 /// Which of OpenHands' APIs is spoken to.
@@ -94,7 +96,7 @@ impl Kind {
     /// Whether its provider can suspend, archive or delete by timers of its own.
     pub const fn has_timers(&self) -> bool {
         match self {
-            Self::Worktree(_) | Self::Docker(_) | Self::OpenHands(..) => false,
+            Self::Worktree(_) | Self::Docker(_) | Self::OpenHands(..) | Self::Modal(_) => false,
             Self::Daytona(_) | Self::E2b(_) | Self::Cloudflare(_) => true,
         }
     }
@@ -108,6 +110,7 @@ impl Kind {
             Self::E2b(_) => "e2b",
             Self::OpenHands(..) => "openhands",
             Self::Cloudflare(_) => "cloudflare",
+            Self::Modal(_) => "modal",
         }
     }
 }
@@ -173,6 +176,30 @@ pub struct Cloudflare {
     pub worker_key: SecretSource,
     /// What is idle for long enough is destroyed from running.
     pub destroy_running: bool,
+}
+
+/// An environment at Modal. Its provider's key is the token's secret.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Modal {
+    /// The account at its API.
+    pub provider: Provider,
+    /// Where the token's id is.
+    pub token_id: SecretSource,
+    /// The environment.
+    pub environment: String,
+    /// Whether what is idle for long enough is terminated from running.
+    pub terminate_running: TerminateRunning,
+}
+
+/// Whether a running sandbox is terminated, and what of its files is kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TerminateRunning {
+    /// It never is.
+    Never,
+    /// After a snapshot of its files.
+    Snapshot,
+    /// Without one.
+    Discard,
 }
 
 /// Which runtimes are ours: those that have all the labels and whose name begins with one of the names, where

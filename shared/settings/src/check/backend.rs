@@ -12,11 +12,12 @@ use lifecycle::{
 
 use super::{SECOND, Surroundings, between, twice};
 use crate::{
-    BackendSettings, Cloudflare, Docker, Kind, OpenHandsApi, Provider, Repository, Scope, Worktree,
+    BackendSettings, Cloudflare, Docker, Kind, Modal, OpenHandsApi, Provider, Repository, Scope, TerminateRunning,
+    Worktree,
     detect::DOCKER_SOCKET,
     file::{
-        BackendTable, CloudflareTable, DaytonaTable, DockerTable, E2bTable, List, OpenHandsTable, PriceTable,
-        RepositoryTable, ScopeTable, WorktreeTable,
+        BackendTable, CloudflareTable, DaytonaTable, DockerTable, E2bTable, List, ModalTable, OpenHandsTable,
+        PriceTable, RepositoryTable, ScopeTable, WorktreeTable,
     },
     log::{Log, Problem, shown},
     read::At,
@@ -35,6 +36,10 @@ const E2B_URL: &str = "https://api.e2b.app";
 const CLOUDFLARE_URL: &str = "https://api.cloudflare.com/client/v4";
 /// Daytona's own.
 const DAYTONA_URL: &str = "https://app.daytona.io/api";
+/// Modal's own.
+const MODAL_URL: &str = "https://api.modal.com";
+/// The environment that a workspace at Modal begins with.
+const MODAL_ENVIRONMENT: &str = "main";
 /// OpenHands' own.
 const OPENHANDS_URL: &str = "https://app.all-hands.dev";
 /// The Runtime API below it.
@@ -59,6 +64,7 @@ pub(super) fn all(tables: Option<At<List<BackendTable>>>, around: &Surroundings,
             BackendTable::E2b(table) => e2b(*table, &at, log),
             BackendTable::OpenHands(table) => openhands(*table, &at, log),
             BackendTable::Cloudflare(table) => cloudflare(*table, &at, log),
+            BackendTable::Modal(table) => modal(*table, &at, log),
         };
         let Some(checked) = checked else { continue };
         alone(&checked.settings, &at, &backends, log);
@@ -224,6 +230,19 @@ fn cloudflare(table: CloudflareTable, at: &At<()>, log: &mut Log<'_>) -> Option<
     Some(Checked { settings, prices: prices(table.price) })
 }
 
+fn modal(table: ModalTable, at: &At<()>, log: &mut Log<'_>) -> Option<Checked> {
+    let url = table.url.map_or_else(|| MODAL_URL.to_owned(), |url| address(url, log));
+    let scope = scope_of_sandboxes(table.scope, at, log);
+    let kind = Kind::Modal(Modal {
+        provider: Provider { url, key: table.token_secret?.value, scope },
+        token_id: table.token_id?.value,
+        environment: table.environment.map_or_else(|| MODAL_ENVIRONMENT.to_owned(), |name| name.value.0),
+        terminate_running: table.terminate_running.map_or(TerminateRunning::Never, |word| word.value.0),
+    });
+    let settings = BackendSettings { name: name(table.name, log)?, rate: rate(table.rate, PROVIDER_RATE), kind };
+    Some(Checked { settings, prices: prices(table.price) })
+}
+
 /// An id that is a part of an address.
 fn part(At { value: Text(id), span, path }: At<Text>, what: &str, log: &mut Log<'_>) -> String {
     if !id.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte)) {
@@ -324,6 +343,13 @@ fn alone(new: &BackendSettings, at: &At<()>, others: &[Checked], log: &mut Log<'
             {
                 let problem =
                     format!("backend `{}` has the same application; make sure that no sandbox is in both", other.name);
+                log.warn(&at.path, &at.span, Problem::new(problem));
+            }
+            (Kind::Modal(new), Kind::Modal(old))
+                if (&new.environment, &new.provider.key) == (&old.environment, &old.provider.key) =>
+            {
+                let problem =
+                    format!("backend `{}` has the same environment; make sure that no sandbox is in both", other.name);
                 log.warn(&at.path, &at.span, Problem::new(problem));
             }
             _ => {}

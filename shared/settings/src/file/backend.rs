@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use toml::de::DeValue;
 
 use crate::{
-    OpenHandsApi, SecretSource,
+    OpenHandsApi, SecretSource, TerminateRunning,
     file::{Labels, List},
     log::{Log, Problem},
     nearest::nearest,
@@ -13,9 +13,7 @@ use crate::{
 };
 
 /// What this version has.
-const KINDS: [&str; 6] = ["worktree", "docker", "daytona", "e2b", "openhands", "cloudflare"];
-/// What the design names and this version does not have.
-const LATER: [&str; 1] = ["modal"];
+const KINDS: [&str; 7] = ["worktree", "docker", "daytona", "e2b", "openhands", "cloudflare", "modal"];
 
 /// One `[[backend]]`.
 #[derive(Debug)]
@@ -32,6 +30,8 @@ pub(crate) enum BackendTable {
     OpenHands(Box<OpenHandsTable>),
     /// `kind = "cloudflare"`
     Cloudflare(Box<CloudflareTable>),
+    /// `kind = "modal"`
+    Modal(Box<ModalTable>),
 }
 
 table! {
@@ -187,6 +187,35 @@ table! {
 }
 
 table! {
+    /// Sandboxes of one environment at Modal.
+    ModalTable {
+        /// Its name in ids, policies and reports: `[A-Za-z0-9._~-]{1,128}`.
+        name: Text = required,
+        /// The API. Default: `https://api.modal.com`.
+        url: Text,
+        /// A token's id.
+        token_id: SecretSource = required,
+        /// Its secret.
+        token_secret: SecretSource = required,
+        /// The environment whose apps' sandboxes these are. Default `main`.
+        environment: Text,
+        /// Which sandboxes are ours: by their tags (`labels`) and their name. None: they are only reported.
+        scope: ScopeTable,
+        /// One that was idle for `idle.after` and `retention.suspended` is terminated from running, since there is no other
+        /// state: after a snapshot of its files (`snapshot`), or without (`discard`). Default `never`.
+        terminate_running: Word<TerminateRunning>,
+        /// At most so many requests; the product's count too. Default `5/s`.
+        rate: Rate,
+        /// What one costs.
+        price: PriceTable,
+    }
+    unkept {
+        /// What it is.
+        kind: Modal = required,
+    }
+}
+
+table! {
     /// A repository with a name of its own.
     NamedRepository {
         /// Its name in ids. Default: the last part of the path.
@@ -257,6 +286,7 @@ impl Read for BackendTable {
             Ok("e2b") => E2bTable::read(node, log).map(|table| Self::E2b(Box::new(table))),
             Ok("openhands") => OpenHandsTable::read(node, log).map(|table| Self::OpenHands(Box::new(table))),
             Ok("cloudflare") => CloudflareTable::read(node, log).map(|table| Self::Cloudflare(Box::new(table))),
+            Ok("modal") => ModalTable::read(node, log).map(|table| Self::Modal(Box::new(table))),
             Ok(kind_name) => {
                 log.error(&path, &kind.span(), unknown_kind(kind_name));
                 None
@@ -270,14 +300,20 @@ impl Read for BackendTable {
 
     fn schema() -> Value {
         let [worktree, docker] = [WorktreeTable::schema(), DockerTable::schema()];
-        let providers =
-            [DaytonaTable::schema(), E2bTable::schema(), OpenHandsTable::schema(), CloudflareTable::schema()];
+        let providers = [
+            DaytonaTable::schema(),
+            E2bTable::schema(),
+            OpenHandsTable::schema(),
+            CloudflareTable::schema(),
+            ModalTable::schema(),
+        ];
         let kinds: Vec<Value> = [worktree, docker].into_iter().chain(providers).collect();
         json!({ "oneOf": kinds })
     }
 
     fn keys(prefix: &str, out: &mut Vec<String>) {
-        let providers = [DaytonaTable::keys, E2bTable::keys, OpenHandsTable::keys, CloudflareTable::keys];
+        let providers =
+            [DaytonaTable::keys, E2bTable::keys, OpenHandsTable::keys, CloudflareTable::keys, ModalTable::keys];
         for keys in [WorktreeTable::keys, DockerTable::keys].into_iter().chain(providers) {
             let mut more = Vec::new();
             keys(prefix, &mut more);
@@ -291,15 +327,7 @@ fn expected_kinds() -> String {
     format!("one of {}", listed(&KINDS))
 }
 
-/// What is said of a kind that the design names and this version lacks.
-pub(crate) fn not_here(kind: &str) -> String {
-    format!("backend kind `{kind}` is not in this version; it has: {}", KINDS.join(", "))
-}
-
 fn unknown_kind(kind: &str) -> Problem {
-    if LATER.contains(&kind) {
-        return Problem::new(not_here(kind)).having(format!("`{kind}`")).wanting(expected_kinds());
-    }
     Problem::text("no such backend kind", kind, &expected_kinds()).meant(nearest(kind, KINDS))
 }
 
@@ -328,3 +356,4 @@ kind!(Daytona, "daytona");
 kind!(E2b, "e2b");
 kind!(OpenHands, "openhands");
 kind!(Cloudflare, "cloudflare");
+kind!(Modal, "modal");

@@ -15,7 +15,7 @@ pub(crate) const EXAMPLE: &str =
 
 /// The same with its secrets on AWS, as its comments say.
 pub(crate) fn example_by_arn() -> String {
-    let keys = ["secret", "api_key", "worker_key"];
+    let keys = ["secret", "api_key", "worker_key", "token_id", "token_secret"];
     let lines = EXAMPLE.lines().filter(|line| !keys.iter().any(|key| line.starts_with(&format!("{key}.env"))));
     let arn = |line: &str| keys.iter().any(|key| line.starts_with(&format!("# {key}.arn")));
     lines.map(|line| if arn(line) { &line[2..] } else { line }).collect::<Vec<_>>().join("\n")

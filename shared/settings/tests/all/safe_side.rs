@@ -53,6 +53,12 @@ const ROWS: &[Row] = &[
     ("backend.worker_key.env",       |s| cloudflare(s).worker_key.to_string(),       "the environment variable `CLOUDFLARE_WORKER_KEY`", "refused", "refused", "refused"),
     ("backend.worker_key.arn",       |s| debug(cloudflare(s).worker_key.to_string().contains("furlough/worker")), "true", "refused", "refused", "refused"),
     ("backend.destroy_running",      |s| debug(cloudflare(s).destroy_running),       "false",       "false",     "false",    "refused"),
+    ("backend.token_id.env",         |s| modal(s).token_id.to_string(),              "the environment variable `MODAL_TOKEN_ID`", "refused", "refused", "refused"),
+    ("backend.token_id.arn",         |s| debug(modal(s).token_id.to_string().contains("furlough/modal-id")), "true", "refused", "refused", "refused"),
+    ("backend.token_secret.env",     |s| modal(s).provider.key.to_string(),          "the environment variable `MODAL_TOKEN_SECRET`", "refused", "refused", "refused"),
+    ("backend.token_secret.arn",     |s| debug(modal(s).provider.key.to_string().contains("furlough/modal-secret")), "true", "refused", "refused", "refused"),
+    ("backend.environment",          |s| modal(s).environment.clone(),               "main",        "main",      "refused",  "refused"),
+    ("backend.terminate_running",    |s| debug(modal(s).terminate_running),          "never",       "never",     "refused",  "refused"),
     ("policy.name",                  |s| s.policy.rules[0].name.to_string(),         "coding-agents", "refused", "refused",  "refused"),
     ("policy.match.backend",         |s| debug(s.policy.rules[0].matches.backend.len()), "2",       "0",         "refused",  "refused"),
     ("policy.match.labels",          |s| debug(s.policy.rules[0].matches.labels.len()), "1",        "0",         "refused",  "refused"),
@@ -149,6 +155,11 @@ fn openhands(settings: &Settings) -> settings::OpenHandsApi {
 fn cloudflare(settings: &Settings) -> &settings::Cloudflare {
     let Kind::Cloudflare(cloudflare) = &settings.backends[5].kind else { panic!("{settings:?}") };
     cloudflare
+}
+
+fn modal(settings: &Settings) -> &settings::Modal {
+    let Kind::Modal(modal) = &settings.backends[6].kind else { panic!("{settings:?}") };
+    modal
 }
 
 /// The example that has `key`.

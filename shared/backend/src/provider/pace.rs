@@ -9,7 +9,7 @@ use tokio::{
 
 /// At most one request per gap, evenly and without bursts, over all calls of one backend.
 #[derive(Debug, Clone)]
-pub(crate) struct Pace {
+pub struct Pace {
     /// `None`: shorter than the timer's own step, which would be waited instead.
     gap: Option<Duration>,
     interval: Arc<Mutex<Option<Interval>>>,
@@ -17,13 +17,13 @@ pub(crate) struct Pace {
 
 impl Pace {
     /// At most `calls` per `period`.
-    pub(crate) fn new(calls: NonZeroU32, period: Duration) -> Self {
+    pub fn new(calls: NonZeroU32, period: Duration) -> Self {
         let gap = Some(period / calls.get()).filter(|gap| *gap >= Duration::from_millis(1));
         Self { gap, interval: Arc::default() }
     }
 
     /// Waits for this request's turn.
-    pub(crate) async fn turn(&self) {
+    pub async fn turn(&self) {
         let Some(gap) = self.gap else { return };
         let mut slot = self.interval.lock().await;
         let interval = slot.get_or_insert_with(|| {

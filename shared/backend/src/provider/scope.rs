@@ -16,7 +16,7 @@ pub struct Scope {
 impl Scope {
     /// Whose the sandbox is that has this name and these labels. One that carries our labels with other values
     /// is somebody else's; any other of the account is unlabelled, and is reported as such.
-    pub(crate) fn ownership(&self, name: &str, labels: &BTreeMap<String, String>) -> Ownership {
+    pub fn ownership(&self, name: &str, labels: &BTreeMap<String, String>) -> Ownership {
         let mut prefixes = self.name_prefixes.iter().filter(|prefix| !prefix.is_empty()).peekable();
         let by_name = prefixes.peek().is_some();
         let has = |(key, pattern): (&String, &Pattern)| labels.get(key).is_some_and(|value| pattern.matches(value));
