@@ -15,7 +15,7 @@ impl Lab {
         let (mut pages, mut token) = (Vec::new(), None);
         loop {
             let page = self.backend.list.list(token.as_ref()).await?;
-            token = page.next.clone();
+            token.clone_from(&page.next);
             pages.push(page);
             if token.is_none() {
                 return Ok(pages);
@@ -102,7 +102,7 @@ async fn rows_that_can_t_be_read_are_named_and_the_others_are_read() {
     let lab = Lab::new().await;
     let (odd, good) = (lab.add(|sandbox| sandbox.created = 1e300), lab.running());
     let pages = lab.pages().await.unwrap();
-    let told: Vec<_> = pages.iter().flat_map(|page| &page.unreadable).map(|why| why.to_string()).collect();
+    let told: Vec<_> = pages.iter().flat_map(|page| &page.unreadable).map(ToString::to_string).collect();
     assert_eq!(told, [format!("sandbox `{}`: `created_at` is no time: kept", odd.encoded())]);
     assert_eq!(lab.listed().await, [good]);
 }

@@ -27,8 +27,8 @@ async fn ending(terminate: Terminate, workspace: WorkspaceRule, second: bool) ->
     let server = ModalServer::start(move || hands.now()).await;
     let backend = backend_by(stage.hands.clock(), server.address(), terminate);
     let text = {
-        let (mut state, now) = (server.state(), stage.now());
-        if second { state.add_second(now, |_| {}) } else { state.add(now, |_| {}) }
+        let (mut there, now) = (server.state(), stage.now());
+        if second { there.add_second(now, |_| {}) } else { there.add(now, |_| {}) }
     };
     let id = RuntimeId::new(&backend.name, text.as_bytes()).unwrap();
     let mut ended = Vec::new();
@@ -44,8 +44,8 @@ async fn ending(terminate: Terminate, workspace: WorkspaceRule, second: bool) ->
             let _ = stage.ledger.heartbeat(&id, None, None, stage.now()).await.unwrap();
         }
     }
-    let state = stage.ledger.get(&id).await.unwrap().unwrap().state;
-    Ending { fates: ended, acts: server.acts(), state }
+    let record = stage.ledger.get(&id).await.unwrap().unwrap();
+    Ending { fates: ended, acts: server.acts(), state: record.state }
 }
 
 #[tokio::test]

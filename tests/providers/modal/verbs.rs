@@ -130,6 +130,7 @@ async fn a_look_that_takes_too_long_is_no_act() {
     let target = lab.target(&lab.running()).await;
     lab.server.state().silent = true;
     tokio::time::pause();
+    #[expect(clippy::disallowed_methods, reason = "the paused clock of this test")]
     let begun = tokio::time::Instant::now();
     let told = lab.delete(&target, WorkspaceRule::Discard).await.unwrap_err();
     assert_eq!(told.kind, ErrorKind::Unreachable);
