@@ -67,9 +67,9 @@ fn bodies_have_the_fields_that_the_function_reads() {
     let beat = heartbeat::body::read::<heartbeat::body::Beat>(b"{\"x\":1}").unwrap_err().0;
     assert!(refused(beat).ends_with("expected `busy_for`"));
     assert_eq!(fields(&schemas["Beat"]), set(&["busy_for"]));
-    let kept = heartbeat::body::read::<heartbeat::body::Kept>(b"{\"x\":1}").unwrap_err().0;
-    assert!(refused(kept).ends_with("expected one of `workspace`, `generation`, `age`"));
-    assert_eq!(fields(&schemas["Kept"]), set(&["age", "generation", "workspace"]));
+    let saved = heartbeat::body::read::<heartbeat::body::Saved>(b"{\"x\":1}").unwrap_err().0;
+    assert!(refused(saved).ends_with("expected one of `workspace`, `generation`, `age`"));
+    assert_eq!(fields(&schemas["Saved"]), set(&["age", "generation", "workspace"]));
     let register = heartbeat::body::read::<heartbeat::body::Register>(b"{\"x\":1}").unwrap_err().0;
     assert!(refused(register).ends_with("expected `labels`"));
     assert_eq!(fields(&schemas["Register"]), set(&["labels"]));

@@ -19,7 +19,7 @@ use telemetry::metrics::{Meter, Metric, Urgency};
 use crate::{
     access::{self, Credential, Iam, Speaker},
     answer::Answer,
-    body::{self, Batch, Beat, Item, Kept as Told, Malformed, Register},
+    body::{self, Batch, Beat, Item, Malformed, Register, Saved},
     hook::{self, Delivery},
     keys::Keys,
     recent::{Recent, Sign},
@@ -306,7 +306,7 @@ impl Asked<'_> {
     /// The runtime's work is kept. No sign of activity: saving is no work.
     async fn saved(&self, id: &RuntimeId, bytes: Option<&[u8]>) -> Result<Answer, Answer> {
         let speaker = self.proved(|keys| self.credential.speaks(keys, id)).await?;
-        let Told { workspace, generation, age } =
+        let Saved { workspace, generation, age } =
             body::read(bytes.unwrap_or_default()).map_err(|error| malformed(&error))?;
         let save = Save { workspace, generation, age };
         let saved = self.ledger().saved(id, speaker.epoch(), &save, self.now).await;

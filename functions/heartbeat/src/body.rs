@@ -38,7 +38,7 @@ pub struct Beat {
 /// `POST /runtimes/{backend}/{id}/saved`
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Kept {
+pub struct Saved {
     /// The workspace that has the runtime's work.
     #[serde(deserialize_with = "workspace")]
     pub workspace: Name,
@@ -156,14 +156,16 @@ impl Batch {
 }
 
 fn span<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, D::Error> {
-    let Some(text) = Option::<String>::deserialize(deserializer)? else { return Ok(None) };
-    let span = duration::parse(&text);
-    span.map(Some).map_err(|_| serde::de::Error::custom("expected a duration with a unit, as \"90s\" or \"10m\""))
+    let text = Option::<String>::deserialize(deserializer)?;
+    text.map(|text| duration::parse(&text).map_err(|_| no_duration())).transpose()
 }
 
 fn age<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
-    span(deserializer)?
-        .ok_or_else(|| serde::de::Error::custom("expected a duration with a unit, as \"90s\" or \"10m\""))
+    span(deserializer)?.ok_or_else(no_duration)
+}
+
+fn no_duration<E: serde::de::Error>() -> E {
+    E::custom("expected a duration with a unit, as \"90s\" or \"10m\"")
 }
 
 fn workspace<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Name, D::Error> {
@@ -226,7 +228,7 @@ mod tests {
 
     #[test]
     fn a_save_names_all_of_it() {
-        let told = read::<Kept>(br#"{"workspace":"ada","generation":3,"age":"12s"}"#).unwrap();
+        let told = read::<Saved>(br#"{"workspace":"ada","generation":3,"age":"12s"}"#).unwrap();
         assert_eq!((told.workspace.as_str(), told.generation, told.age), ("ada", 3, Duration::from_secs(12)));
         for (body, why) in [
             (r#"{"generation":3,"age":"12s"}"#, "missing field `workspace`"),
@@ -237,7 +239,7 @@ mod tests {
             (r#"{"workspace":"../a","generation":3,"age":"12s"}"#, "expected a workspace's name"),
             (r#"{"workspace":"ada","generation":3,"age":"12s","as_of":1}"#, "unknown field `as_of`"),
         ] {
-            assert!(refused::<Kept>(body).starts_with(why), "{body}: {}", refused::<Kept>(body));
+            assert!(refused::<Saved>(body).starts_with(why), "{body}: {}", refused::<Saved>(body));
         }
     }
 
@@ -275,7 +277,7 @@ mod tests {
         #[test]
         fn any_bytes_are_read_or_refused(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
             let _ = (read::<Beat>(&bytes).is_ok(), read::<Batch>(&bytes).is_ok(), read::<Register>(&bytes).is_ok());
-            let _ = read::<Kept>(&bytes).is_ok();
+            let _ = read::<Saved>(&bytes).is_ok();
         }
 
         #[test]
